@@ -1,0 +1,416 @@
+"""Every setting, its type, range and default; and where values come from.
+
+Owns: Config (the packaged config.toml parses to exactly Config()), merging by precedence, naming the winner of each key, and
+complaints with file, line and nearest key. Does not own: what a setting does (each room reads its own section).
+Precedence, highest first (contract): flag · --set · MINDCHAT_SECTION__KEY · ./mindchat.toml · user's config.toml · default.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from mindchat.errors import ConfigError
+
+Positive = Annotated[int, Meta(ge=1)]
+NonNegative = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Weight = Annotated[float, Meta(ge=0.0)]
+
+
+class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of config.toml."""
+
+
+class ModelSection(_Section):
+    """[model]"""
+
+    name: str = "qwen2.5-coder-0.5b"
+    arithmetic: Literal["auto", "fp32", "bf16", "int8"] = "fp32"
+    threads: NonNegative = 0
+    window: NonNegative = 0
+    prefill_chunk: Annotated[int, Meta(ge=1, le=128)] = 128
+    cache_mb: NonNegative = 1024
+    reuse: bool = True
+
+
+class EngineSection(_Section):
+    """[engine]"""
+
+    policy: str = "mind"
+    filter: str = "auto"
+    seed: int = 0
+    max_hops: NonNegative = 5
+    max_sentences: Positive = 10
+    sentence_tokens: Positive = 64
+    reasoning_tokens: Positive = 256
+    history_turns: NonNegative = 4
+    history_tokens: NonNegative = 512
+    rewrite: bool = True
+    language: str = "en"
+
+
+class RindSection(_Section):
+    """[rind]"""
+
+    threshold: Literal["dynamic", "fixed"] = "dynamic"
+    alpha: Weight = 1.0
+    beta: Weight = 1.0
+    fixed: Weight = 1.2
+    attention: Literal["sentence", "raw"] = "sentence"
+    window: Literal["sentence", "running"] = "sentence"
+    min_words: Positive = 4
+    anchors: bool = True
+
+
+class FilterSection(_Section):
+    """[filter]"""
+
+    gamma: Weight = 1.0
+    delta: Weight = 0.2
+    aggregate: Literal["max", "mean", "min", "first"] = "max"
+    k: Positive = 5
+    minimum: Weight = 0.5
+
+
+class QuerySection(_Section):
+    """[query]"""
+
+    form: Literal["model", "attention", "entities"] = "model"
+    max_tokens: Positive = 64
+    top_n: Positive = 25
+
+
+class RetrieveSection(_Section):
+    """[retrieve]"""
+
+    k: Positive = 3
+    keep: Literal["replace", "accumulate"] = "accumulate"
+    max_passages: Positive = 8
+
+
+class LayoutSection(_Section):
+    """[layout]"""
+
+    repeat: Annotated[int, Meta(ge=0, le=10)] | Literal["auto"] = 1
+    role: Literal["user", "assistant"] = "user"
+    as_: Literal["same", "reverse", "shuffle", "paraphrase", "summary", "core"] = field(default="same", name="as")
+    cot: bool = False
+
+
+class AnswerSection(_Section):
+    """[answer]"""
+
+    short: Literal["free", "span"] = "free"
+    max_tokens: Positive = 32
+    abstain_below: Share = 0.0
+
+
+class MemorySection(_Section):
+    """[memory]"""
+
+    mode: Literal["on", "readonly", "off"] = "on"
+    skip: Literal["off", "assist", "on"] = "on"
+    filter: Literal["none", "cot", "conf", "conf+cot"] = "conf"
+    skip_confidence: Share = 0.9
+    max_facts: NonNegative = 6
+    max_tokens: NonNegative = 256
+    per_turn: NonNegative = 5
+    audit: Share = 0.05
+
+
+class IndexSection(_Section):
+    """[index]"""
+
+    chunk_words: Annotated[int, Meta(ge=20)] = 160
+    language: str = "en"
+    k1: Weight = 1.2
+    b: Share = 0.75
+    title_boost: Weight = 1.0
+    matrix: bool = True
+    lock_seconds: Weight = 30.0
+    max_file_mb: Positive = 50
+    read_seconds: Positive = 60
+
+
+class FlareSection(_Section):
+    """[flare]"""
+
+    theta: Share = 0.8
+    beta: Share = 0.4
+    query: Literal["implicit", "explicit"] = "implicit"
+    first: bool = True
+
+
+class DraginSection(_Section):
+    """[dragin]"""
+
+    theta: Weight = 1.2
+    top_n: Positive = 25
+
+
+class SeakrSection(_Section):
+    """[seakr]"""
+
+    k: Annotated[int, Meta(ge=2)] = 5
+    delta: float = -6.0
+    alpha: Annotated[float, Meta(gt=0)] = 1e-3
+    rerank: bool = True
+
+
+class ScheduleSection(_Section):
+    """[schedule]"""
+
+    sentences: Positive = 1
+    tokens: Positive = 16
+    query_tokens: Positive = 32
+
+
+class GateSection(_Section):
+    """[gate]"""
+
+    entropy: Weight = 0.5
+    max_tokens: Positive = 24
+
+
+class UiSection(_Section):
+    """[ui]"""
+
+    theme: str = "textual-dark"
+    updates_per_second: Annotated[int, Meta(ge=1, le=10)] = 10
+    mouse: bool = True
+
+
+class PathsSection(_Section):
+    """[paths]"""
+
+    models: str = ""
+    index: list[str] = []
+
+
+class ServerSection(_Section):
+    """[server]"""
+
+    url: str = ""
+    key_env: str = ""
+    timeout: Weight = 120.0
+
+
+class Config(_Section):
+    """All of config.toml."""
+
+    model: ModelSection = ModelSection()
+    engine: EngineSection = EngineSection()
+    rind: RindSection = RindSection()
+    filter: FilterSection = FilterSection()
+    query: QuerySection = QuerySection()
+    retrieve: RetrieveSection = RetrieveSection()
+    layout: LayoutSection = LayoutSection()
+    answer: AnswerSection = AnswerSection()
+    memory: MemorySection = MemorySection()
+    index: IndexSection = IndexSection()
+    flare: FlareSection = FlareSection()
+    dragin: DraginSection = DraginSection()
+    seakr: SeakrSection = SeakrSection()
+    schedule: ScheduleSection = ScheduleSection()
+    gate: GateSection = GateSection()
+    ui: UiSection = UiSection()
+    paths: PathsSection = PathsSection()
+    server: ServerSection = ServerSection()
+
+
+UNTRUSTED_SECTIONS = ("server", "paths")
+"""Sections that a project's mindchat.toml may not set before the user has trusted its folder."""
+
+
+class Origin(Struct, frozen=True):
+    """Which source set a key."""
+
+    source: str
+    """default, a file's path, an environment variable, --set or a flag."""
+    line: int = 0
+
+
+class Problem(Struct, frozen=True):
+    """One complaint about a setting."""
+
+    source: str
+    key: str
+    message: str
+    line: int = 0
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{where}: {self.key}: {self.message}" + (f" Did you mean {self.nearest}?" if self.nearest else "")
+
+
+def keys() -> dict[str, Any]:
+    """Every dotted key with its default."""
+    return {f"{s}.{k}": v for s, section in msgspec.to_builtins(Config()).items() for k, v in section.items()}
+
+
+def _line_of(text: str, section: str, key: str) -> int:
+    """Line of `key` inside `[section]`; of the section if the key is not found; 0 if neither is."""
+    current, section_line = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r"\s*\[([^\]]+)\]", line):
+            current = match[1].strip()
+            section_line = number if current == section else section_line
+        elif re.match(rf"\s*(?:{re.escape(section)}\.)?[\"']?{re.escape(key)}[\"']?\s*=", line) and current in (section, ""):
+            return number
+    return section_line
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    return next(iter(difflib.get_close_matches(name, known, 1, 0.6)), "")
+
+
+def _check(section: str, key: str, value: object) -> tuple[Any, str]:
+    """(converted value, "") or (None, complaint). Strings from flags and the environment are converted."""
+    kind = next(f.type for f in msgspec.structs.fields(type(getattr(Config(), section))) if f.encode_name == key)
+    try:
+        return msgspec.convert(value, kind), ""
+    except msgspec.ValidationError as error:
+        first = str(error)
+    if isinstance(value, str):
+        try:
+            return msgspec.convert(tomllib.loads(f"v = {value}")["v"], kind), ""
+        except (msgspec.ValidationError, tomllib.TOMLDecodeError):
+            pass
+    return None, first.replace("`", "") + f", got {value!r}."
+
+
+def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
+    """Checked (key, value, origin) of one source's nested tables, and every problem found."""
+    known, found, problems = keys(), [], []
+    sections = sorted({key.split(".")[0] for key in known})
+    for section, table in tables.items():
+        if section not in sections:
+            problems.append(Problem(source, section, "unknown section.", _line_of(text, section, section), _nearest(section, sections)))
+            continue
+        if not isinstance(table, Mapping):
+            problems.append(Problem(source, section, "is a section, not a value.", _line_of(text, "", section)))
+            continue
+        for key, value in table.items():
+            dotted, line = f"{section}.{key}", _line_of(text, section, key)
+            if dotted not in known:
+                problems.append(Problem(source, dotted, "unknown setting.", line, _nearest(dotted, list(known))))
+                continue
+            converted, complaint = _check(section, key, value)
+            if complaint:
+                problems.append(Problem(source, dotted, complaint, line))
+            else:
+                found.append((dotted, converted, Origin(source, line)))
+    return found, problems
+
+
+def read_file(path: Path) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
+    """Settings of one TOML file; a file that does not exist has none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return [], []
+    except (OSError, UnicodeDecodeError) as error:
+        return [], [Problem(str(path), "-", f"cannot be read: {error}")]
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return [], [Problem(str(path), "-", f"is not valid TOML: {error}")]
+    return flatten(str(path), tables, text)
+
+
+def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:
+    tables: dict[str, dict[str, object]] = {}
+    for key, value in pairs:
+        section, _, name = key.partition(".")
+        tables.setdefault(section, {})[name] = value
+    return tables
+
+
+def from_environment(environ: Mapping[str, str]) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
+    """MINDCHAT_SECTION__KEY=value."""
+    pairs = [
+        (name.removeprefix("MINDCHAT_").lower().replace("__", ".", 1), value)
+        for name, value in environ.items()
+        if name.startswith("MINDCHAT_") and "__" in name
+    ]
+    return flatten("environment", _nest(pairs))
+
+
+def from_assignments(source: str, assignments: Sequence[str]) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
+    """section.key=value, as --set takes them."""
+    pairs, problems = [], []
+    for item in assignments:
+        key, equals, value = item.partition("=")
+        if not equals or "." not in key:
+            problems.append(Problem(source, item, "is not of the form section.key=value."))
+        else:
+            pairs.append((key.strip(), value.strip()))
+    found, more = flatten(source, _nest(pairs))
+    return found, problems + more
+
+
+class Loaded(Struct, frozen=True):
+    """A configuration and where each value came from."""
+
+    config: Config
+    origins: dict[str, Origin]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def load_config(
+    *,
+    user_file: Path | None = None,
+    project_file: Path | None = None,
+    trusted: bool = False,
+    environ: Mapping[str, str] | None = None,
+    assignments: Sequence[str] = (),
+    flags: Sequence[str] = (),
+    strict: bool = True,
+) -> Loaded:
+    """Merge all sources. With `strict`, the first problem raises ConfigError; otherwise problems are returned and skipped."""
+    environ = os.environ if environ is None else environ
+    layers = [read_file(user_file) if user_file else ([], [])]
+    notes: list[str] = []
+    if project_file is not None:
+        found, problems = read_file(project_file)
+        if not trusted:
+            held = [key for key, _, _ in found if key.split(".")[0] in UNTRUSTED_SECTIONS]
+            found = [item for item in found if item[0] not in held]
+            if held:
+                notes.append(f"{project_file} sets {', '.join(held)}: ignored until you trust this folder (mindchat config trust).")
+        layers.append((found, problems))
+    layers += [from_environment(environ), from_assignments("--set", assignments), from_assignments("flag", flags)]
+    problems = [problem for _, more in layers for problem in more]
+    if problems and strict:
+        raise ConfigError("\n".join(str(problem) for problem in problems), "mindchat config validate lists every problem; mindchat config show, every key.")
+    tables: dict[str, dict[str, Any]] = {}
+    origins: dict[str, Origin] = {}
+    for found, _ in layers:
+        for key, value, origin in found:
+            section, _, name = key.partition(".")
+            tables.setdefault(section, {})[name] = value
+            origins[key] = origin
+    return Loaded(msgspec.convert(tables, Config), origins, tuple(problems), tuple(notes))
+
+
+def change(config: Config, key: str, value: str) -> Config:
+    """A copy with one setting changed; raises ConfigError naming the nearest key."""
+    found, problems = from_assignments("/set", [f"{key}={value}"])
+    if problems:
+        raise ConfigError(str(problems[0]), "mindchat config show lists every key.")
+    tables = msgspec.to_builtins(config)
+    for dotted, converted, _ in found:
+        section, _, name = dotted.partition(".")
+        tables[section][name] = converted
+    return msgspec.convert(tables, Config)

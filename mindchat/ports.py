@@ -1,0 +1,348 @@
+"""Sockets: the protocols through which rooms meet, and the cancel token. Nothing else.
+
+Owns: what a plug-in must offer, in which unit, and what it may raise. Does not own: any implementation.
+Every implementation may raise MindChatError subclasses; `Interrupted` and `DeadlineError` come from Cancel.check().
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mindchat.errors import DeadlineError, Interrupted
+from mindchat.events import Event, FactLearned
+from mindchat.values import (
+    Choice,
+    Chunk,
+    Document,
+    Draft,
+    Entity,
+    Harvest,
+    Hop,
+    Passage,
+    Piece,
+    Prompt,
+    Query,
+    Recalled,
+    Relation,
+    Sifted,
+    Signal,
+    Span,
+    StreamItem,
+    Trigger,
+    Verdict,
+)
+
+
+class Cancel:
+    """A token that another thread may set; generation looks at it at least once a token and once a prefill chunk."""
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self._event = threading.Event()
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self.timeout = timeout
+
+    def set(self) -> None:
+        """Ask the running turn to stop."""
+        self._event.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether to stop now, by wish or by deadline."""
+        return self._event.is_set() or (self._deadline is not None and time.monotonic() > self._deadline)
+
+    def check(self) -> None:
+        """Raise Interrupted or DeadlineError if it is time to stop."""
+        if self._event.is_set():
+            raise Interrupted("Cancelled.", "What was accepted is kept; /retry asks again.")
+        if self.cancelled:
+            raise DeadlineError(f"The time limit of {self.timeout:g} s has passed.", "Raise --timeout, or lower --repeat or -k.")
+
+
+NEVER = Cancel()
+"""A token nobody sets."""
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Model(Protocol):
+    """A language model that measures itself while it generates."""
+
+    @property
+    def id(self) -> str:
+        """Catalogue id, path or server URL."""
+        ...
+
+    @property
+    def provides(self) -> frozenset[Signal]:
+        """The signals it can measure."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """Most tokens of prompt and generation together."""
+        ...
+
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        want: frozenset[Signal],
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        allow: Sequence[str] | None = None,
+        cancel: Cancel = NEVER,
+    ) -> Iterator[StreamItem]:
+        """Greedy generation: Prefilled…, then Token and Attended as they become known, then one Finished.
+
+        A stop string ends the stream and is not in any Token's text. `allow`: the output is exactly one of these strings (token trie);
+        log-probabilities and entropies stay those of the raw distribution. `Attended` (query q) comes after Token q+1, or before
+        Finished. Closing the iterator stops the model at once. Raises Interrupted or DeadlineError when cancelled.
+        """
+        ...
+
+    def sample(
+        self,
+        prompt: Prompt,
+        *,
+        n: int,
+        want: frozenset[Signal],
+        max_tokens: int,
+        temperature: float = 1.0,
+        top_k: int = 50,
+        top_p: float = 0.9,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+        cancel: Cancel = NEVER,
+    ) -> Sequence[Draft]:
+        """n seeded samples over one shared prefill; Signal.HIDDEN fills Draft.hidden (middle layer, at the closing position)."""
+        ...
+
+    def choose(self, prompt: Prompt, options: Sequence[str], *, cancel: Cancel = NEVER) -> Sequence[Choice]:
+        """Score options as continuations, one batched pass over a shared prefix; in the order given."""
+        ...
+
+    def attention(self, prompt: Prompt, draft: Draft, span: Span, *, cancel: Cancel = NEVER) -> Sequence[Piece]:
+        """How much the tokens `span` of the draft attend to each earlier token of prompt and draft, in text order."""
+        ...
+
+    def count(self, prompt: Prompt) -> int:
+        """Tokens of the prompt as it would be sent."""
+        ...
+
+    def render(self, prompt: Prompt) -> str:
+        """Every character that would be sent, chat template included."""
+        ...
+
+    def usage(self) -> tuple[int, int, int]:
+        """(prompt tokens new, prompt tokens cached, generated) since the last call of usage(); for ModelAsked."""
+        ...
+
+
+class Ask(Protocol):
+    """The model as plug-ins get it: the same verbs, counted by kind and reported as ModelAsked. No plug-in holds the Model."""
+
+    @property
+    def provides(self) -> frozenset[Signal]:
+        """The model's signals."""
+        ...
+
+    def complete(
+        self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None
+    ) -> Draft:
+        """Greedy completion with LOGPROB and ENTROPY where the model has them."""
+        ...
+
+    def sample(self, prompt: Prompt, *, n: int, max_tokens: int, kind: str, want: frozenset[Signal], stop: Sequence[str] = ()) -> Sequence[Draft]:
+        """See Model.sample; the turn's seed is used."""
+        ...
+
+    def choose(self, prompt: Prompt, options: Sequence[str], *, kind: str) -> Sequence[Choice]:
+        """See Model.choose."""
+        ...
+
+    def attention(self, prompt: Prompt, draft: Draft, span: Span, *, kind: str) -> Sequence[Piece]:
+        """See Model.attention."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a plain text; not a model call."""
+        ...
+
+
+# ── plug-ins of the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Policy(Protocol):
+    """When to retrieve, what to ask, which passages to keep."""
+
+    name: str
+    needs: frozenset[Signal]
+    reasons: bool
+    """Whether the model reasons in sentences before the answer; if not, `before` is all there is."""
+    extracts: bool
+    """Whether `what` is given entities (extraction and filter run first)."""
+    retracts: bool
+    """Whether a flagged sentence is withdrawn from the flagged word on and written again; otherwise it stays."""
+    accumulates: bool
+    """Whether new passages join the old ones instead of replacing them."""
+
+    def before(self, hop: Hop, ask: Ask) -> Query | None:
+        """A query to search before the first word; None: start without documents."""
+        ...
+
+    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+        """Judge one finished sentence. The draft holds exactly that sentence; accepted text is in the hop."""
+        ...
+
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+        """The sub-query; never empty."""
+        ...
+
+    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
+        """Choose and order among the found passages."""
+        ...
+
+
+class Extraction(Protocol):
+    """The result of an Extractor."""
+
+    @property
+    def entities(self) -> tuple[Entity, ...]: ...
+    @property
+    def relations(self) -> tuple[Relation, ...]: ...
+    @property
+    def fallback(self) -> bool: ...
+    @property
+    def raw(self) -> str: ...
+
+
+class Extractor(Protocol):
+    """Finds entities and relations in question, reasoning and the flagged sentence (MIND §3.1)."""
+
+    def extract(self, draft: Draft, hop: Hop, ask: Ask) -> Extraction:
+        """Never raises for broken model output; anchors have no span."""
+        ...
+
+
+class EntityFilter(Protocol):
+    """Decides which entities are worth asking about (MIND §3.3)."""
+
+    name: str
+
+    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+        """Every entity once, in the order given, kept or dropped with a reason; and whether one was rescued."""
+        ...
+
+
+class Composer(Protocol):
+    """Lays out the prompt (CoRe). Pure: the same input gives the same prompt; more copies extend fewer."""
+
+    def reasoning(self, hop: Hop, kept: Sequence[Draft], history: Sequence[tuple[str, str]]) -> Prompt:
+        """The prompt whose open assistant turn holds the accepted reasoning (as Kept segments) and is to be continued."""
+        ...
+
+    def answer(self, hop: Hop, copies: int, history: Sequence[tuple[str, str]]) -> Prompt:
+        """The final answer prompt, ending in the prefill 'Answer:'."""
+        ...
+
+
+# ── stores ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Retriever(Protocol):
+    """Finds passages."""
+
+    def search(self, query: Query, k: int) -> Sequence[Passage]:
+        """At most k passages, best first, rank from 1. Raises IndexMissingError."""
+        ...
+
+
+class Memory(Protocol):
+    """Remembered facts."""
+
+    def recall(self, query: Query) -> Recalled:
+        """Facts for this sub-query, and passages that may replace the search."""
+        ...
+
+    def learn(self, harvests: Sequence[Harvest], ask: Ask) -> tuple[Sequence[FactLearned], Mapping[str, int]]:
+        """Store what the gate lets through; and how often each reason refused."""
+        ...
+
+
+class Stored(Protocol):
+    """One row of the registry."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def mtime_ns(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def passages(self) -> int: ...
+    @property
+    def collection(self) -> str: ...
+
+
+Outcome = Literal["added", "updated", "moved", "unchanged"]
+
+
+class Registry(Protocol):
+    """Documents, their decoded texts and their chunks: the truth from which index and citations derive."""
+
+    def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> Sequence[Outcome]:
+        """Insert or update documents in one transaction; facts of vanished text are withdrawn by the cascade."""
+        ...
+
+    def remove(self, uris: Sequence[str]) -> int:
+        """Forget documents (and withdraw what was learned from them only); how many were there."""
+        ...
+
+    def documents(self, collection: str | None = None) -> Iterator[Stored]:
+        """All active documents, by uri."""
+        ...
+
+    def passages(self, collection: str | None = None) -> Iterator[Passage]:
+        """All active passages, in a stable order: what the index is built from."""
+        ...
+
+    def passage(self, id: str) -> Passage | None:
+        """One passage by id."""
+        ...
+
+    def text(self, uri: str) -> str | None:
+        """A document's decoded text."""
+        ...
+
+    def count(self, collection: str | None = None) -> tuple[int, int]:
+        """(documents, passages)."""
+        ...
+
+
+class Reader(Protocol):
+    """Turns one file into documents."""
+
+    suffixes: frozenset[str]
+
+    def read(self, path: Path) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+        """Documents of the file; chunks None: let the chunker decide. Raises DocumentError with the reason."""
+        ...
+
+
+class Engine(Protocol):
+    """One question in, news out."""
+
+    def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
+        """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing."""
+        ...
+
+

@@ -1,0 +1,298 @@
+"""The only interpretation of an event stream: fold(trace, event) -> trace, and the report made from a finished trace.
+
+Owns: Trace and its parts, fold, report (the shape of `ask --json`, contract). Does not own: rendering, storage, metrics.
+Screens, the command line and the evaluation all read a Trace; none of them keeps state from events by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mindchat import events as ev
+from mindchat.events import Event
+from mindchat.values import Answer, Citation, Fact, Passage, Relation, Sifted, Token, Verdict
+
+State = Literal["waiting", "running", "answered", "failed", "cancelled"]
+
+
+class SentenceView(Struct, frozen=True):
+    """One judged sentence."""
+
+    text: str
+    verdict: Verdict
+    hop: int
+    accepted: bool = False
+    retracted: str = ""
+    """What was withdrawn of it; "" if nothing."""
+    tokens: tuple[Token, ...] = ()
+    received: tuple[float, ...] = ()
+
+
+class HopView(Struct, frozen=True):
+    """One retrieval hop."""
+
+    n: int
+    trigger: ev.RetrievalTriggered | None = None
+    extracted: tuple[str, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    fallback: bool = False
+    filter: str = ""
+    sifted: tuple[Sifted, ...] = ()
+    rescued: bool = False
+    subquery: str = ""
+    by: str = ""
+    repeated: bool = False
+    facts: tuple[Fact, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    fresh: int = 0
+    skipped: bool = False
+    why: str = ""
+
+
+class Trace(Struct, frozen=True):
+    """Everything known about one turn so far."""
+
+    started: ev.TurnStarted | None = None
+    state: State = "waiting"
+    phase: str = ""
+    loading: ev.ModelLoading | None = None
+    prefill: ev.PromptPrefilled | None = None
+    drafting: tuple[Token, ...] = ()
+    """Tokens on screen that are neither accepted nor retracted."""
+    channel: str = "reasoning"
+    received: tuple[float, ...] = ()
+    reasoning: str = ""
+    answer_text: str = ""
+    """Answer words as they stream; the final form is in `answer`."""
+    sentences: tuple[SentenceView, ...] = ()
+    hops: tuple[HopView, ...] = ()
+    contexts: tuple[ev.PromptBuilt, ...] = ()
+    dropped: tuple[ev.DocumentDropped, ...] = ()
+    calls: tuple[ev.ModelAsked, ...] = ()
+    learned: tuple[ev.FactLearned, ...] = ()
+    refused: tuple[tuple[str, int], ...] = ()
+    withdrawn: tuple[Fact, ...] = ()
+    notices: tuple[ev.Notice, ...] = ()
+    kept_tokens: int = 0
+    discarded_tokens: int = 0
+    answer: Answer | None = None
+    stop: str = ""
+    seconds: float = 0.0
+    first_token_seconds: float = 0.0
+    failed: ev.TurnFailed | None = None
+
+    @property
+    def draft_text(self) -> str:
+        """Words being drafted now."""
+        return "".join(token.text for token in self.drafting)
+
+    @property
+    def question(self) -> str:
+        """As the user typed it."""
+        return self.started.question if self.started else ""
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """Every passage found in this turn, first found first, without repeats."""
+        seen: dict[str, Passage] = {}
+        for hop in self.hops:
+            for passage in hop.passages:
+                seen.setdefault(passage.id, passage)
+        return tuple(seen.values())
+
+    @property
+    def context(self) -> ev.PromptBuilt | None:
+        """The newest prompt."""
+        return self.contexts[-1] if self.contexts else None
+
+
+def _hop(trace: Trace, **changes: Any) -> Trace:
+    """Change the running hop; a hop without trigger (before the first word) is opened on the way."""
+    hops = trace.hops or (HopView(0),)
+    return replace(trace, hops=(*hops[:-1], replace(hops[-1], **changes)))
+
+
+def _sentence(trace: Trace, **changes: Any) -> Trace:
+    if not trace.sentences:
+        return trace
+    return replace(trace, sentences=(*trace.sentences[:-1], replace(trace.sentences[-1], **changes)))
+
+
+def _retracted(trace: Trace, event: ev.TextRetracted) -> Trace:
+    trace = _sentence(trace, retracted=event.text)
+    reasoning = trace.reasoning + event.kept
+    return replace(trace, drafting=(), reasoning=reasoning, discarded_tokens=trace.discarded_tokens + event.tokens)
+
+
+def _accepted(trace: Trace, event: ev.DraftAccepted) -> Trace:
+    kept = trace.kept_tokens + event.tokens
+    if event.channel == "answer":
+        return replace(trace, drafting=(), answer_text=trace.answer_text + event.text, kept_tokens=kept)
+    return replace(_sentence(trace, accepted=True), drafting=(), reasoning=trace.reasoning + event.text, kept_tokens=kept)
+
+
+def _opened(trace: Trace, number: int, trigger: ev.RetrievalTriggered | None) -> Trace:
+    return replace(trace, hops=(*trace.hops, HopView(number, trigger=trigger)), phase="trigger")
+
+
+def fold(trace: Trace, event: Event) -> Trace:
+    """The trace after one more event. Pure; the input stays as it is."""
+    match event:
+        case ev.TurnStarted():
+            return replace(trace, started=event, state="running", phase="start")
+        case ev.ModelLoading():
+            return replace(trace, loading=event, phase=event.phase)
+        case ev.StepStarted():
+            return replace(trace, phase=event.step)
+        case ev.PromptBuilt():
+            return replace(trace, contexts=(*trace.contexts, event), phase=f"prefill {event.purpose}", prefill=None)
+        case ev.DocumentsDropped():
+            return replace(trace, dropped=(*trace.dropped, *event.dropped))
+        case ev.PromptPrefilled():
+            return replace(trace, prefill=event)
+        case ev.TokenDrafted():
+            return replace(trace, drafting=(*trace.drafting, event.token), channel=event.channel, phase=event.channel)
+        case ev.AttentionSettled():
+            return replace(trace, received=event.received)
+        case ev.SentenceJudged():
+            view = SentenceView(event.sentence, event.verdict, event.hop, tokens=trace.drafting, received=trace.received)
+            return replace(trace, sentences=(*trace.sentences, view))
+        case ev.TextRetracted():
+            return _retracted(trace, event)
+        case ev.RetrievalTriggered():
+            return _opened(trace, event.hop, event)
+        case ev.EntitiesExtracted():
+            return _hop(trace, extracted=event.entities, relations=event.relations, fallback=event.fallback)
+        case ev.EntitiesFiltered():
+            return _hop(trace, filter=event.filter, sifted=event.sifted, rescued=event.rescued)
+        case ev.QueryFormed():
+            opened = trace if trace.hops and trace.hops[-1].n == event.hop else _opened(trace, event.hop, None)
+            return _hop(opened, subquery=event.query.text, by=event.query.by, repeated=event.repeated)
+        case ev.FactsRecalled():
+            return _hop(trace, facts=event.facts, why=event.why)
+        case ev.SearchSkipped():
+            return _hop(trace, passages=event.passages, skipped=True, why=event.why)
+        case ev.PassagesFound():
+            return _hop(trace, passages=event.passages, fresh=event.fresh)
+        case ev.FactsLearned():
+            return replace(trace, learned=(*trace.learned, *event.learned), refused=(*trace.refused, *event.refused))
+        case ev.FactsWithdrawn():
+            return replace(trace, withdrawn=(*trace.withdrawn, *event.facts))
+        case ev.DraftAccepted():
+            return _accepted(trace, event)
+        case ev.ModelAsked():
+            return replace(trace, calls=(*trace.calls, event))
+        case ev.Notice():
+            return replace(trace, notices=(*trace.notices, event))
+        case ev.AnswerReady():
+            ended = replace(trace, answer=event.answer, stop=event.stop, state="answered", phase="done", drafting=())
+            return replace(ended, seconds=event.seconds, first_token_seconds=event.first_token_seconds)
+        case ev.TurnFailed():
+            return replace(trace, failed=event, state="failed", phase="failed")
+        case ev.TurnCancelled():
+            return replace(trace, state="cancelled", phase="cancelled")
+
+
+def fold_all(events: Iterable[Event]) -> Trace:
+    """The trace of a whole stream."""
+    trace = Trace()
+    for event in events:
+        trace = fold(trace, event)
+    return trace
+
+
+def counts(trace: Trace) -> dict[str, Any]:
+    """The counters of the contract. `generated_discarded` are retracted tokens; tokens of side calls are in `generated_side`."""
+    calls = Counter(call.kind for call in trace.calls)
+    generated = sum(call.generated for call in trace.calls)
+    return {
+        "retrievals": sum(1 for hop in trace.hops if hop.subquery and not hop.skipped and not hop.repeated),
+        "memory_hits": sum(1 for hop in trace.hops if hop.facts),
+        "retrievals_skipped": sum(1 for hop in trace.hops if hop.skipped),
+        "model_calls": dict(sorted(calls.items())),
+        "prompt_tokens_new": sum(call.prompt_tokens_new for call in trace.calls),
+        "prompt_tokens_cached": sum(call.prompt_tokens_cached for call in trace.calls),
+        "generated_kept": trace.kept_tokens,
+        "generated_discarded": trace.discarded_tokens,
+        "generated_side": max(0, generated - trace.kept_tokens - trace.discarded_tokens),
+        "sentences": len(trace.sentences),
+        "triggers": sum(1 for hop in trace.hops if hop.trigger is not None),
+        "extraction_fallbacks": sum(1 for hop in trace.hops if hop.fallback),
+        "entities_rescued": sum(1 for hop in trace.hops if hop.rescued),
+    }
+
+
+def _hop_report(hop: HopView) -> dict[str, Any]:
+    trigger = hop.trigger
+    return {
+        "n": hop.n,
+        "subquery": hop.subquery,
+        "by": hop.by,
+        "trigger": None
+        if trigger is None
+        else {
+            "word": trigger.word,
+            "score": trigger.score,
+            "threshold": trigger.threshold,
+            "entropy": trigger.entropy,
+            "attention": trigger.attention,
+            "reason": trigger.reason,
+        },
+        "entities": [{"text": s.entity.text, "confidence": s.entity.confidence, "kept": s.kept, "why": s.why} for s in hop.sifted],
+        "relations": [msgspec.to_builtins(relation) for relation in hop.relations],
+        "passages": [passage.id for passage in hop.passages],
+        "memory": [fact.id for fact in hop.facts],
+        "skipped": hop.skipped,
+        "repeated": hop.repeated,
+    }
+
+
+def _citation_report(citation: Citation) -> dict[str, Any]:
+    return dict(msgspec.to_builtins(citation))
+
+
+def report(trace: Trace) -> dict[str, Any]:
+    """The object of `ask --json` (contract). Only "timing" may differ between two equal runs."""
+    started, answer, context = trace.started, trace.answer, trace.context
+    shown = {
+        "question": trace.question,
+        "standalone": started.standalone if started else "",
+        "answer": answer.text if answer else trace.answer_text,
+        "short": answer.short if answer else "",
+        "abstained": answer.abstained if answer else False,
+        "confidence": answer.confidence if answer else None,
+        "why": answer.why if answer else "",
+        "reasoning": trace.reasoning,
+        "citations": [_citation_report(c) for c in answer.citations] if answer else [],
+        "model": started.model if started else "",
+        "policy": started.policy if started else "",
+        "filter": started.filter if started else "",
+        "layout": {"repeat": started.repeat, "role": started.role, "as": started.as_, "cot": started.cot} if started else {},
+        "hops": [_hop_report(hop) for hop in trace.hops],
+        "context": {
+            "copies": [list(copy) for copy in context.copies] if context else [],
+            "dropped": [{"passage": d.passage, "why": d.why} for d in trace.dropped],
+            "tokens": context.tokens if context else 0,
+            "window": context.window if context else 0,
+        },
+        "learned": [{"id": item.fact.id, "new": item.new} for item in trace.learned],
+        "counts": counts(trace),
+        "timing": {
+            "first_token": trace.first_token_seconds,
+            "total": trace.seconds,
+            "model": sum(call.seconds for call in trace.calls),
+        },
+        "stop": trace.stop,
+        "seed": started.seed if started else 0,
+        "versions": started.versions if started else {},
+    }
+    if trace.failed:
+        failed = trace.failed
+        return {"error": {"code": failed.code, "message": failed.message, "hint": failed.hint}, "partial": shown}
+    return shown

@@ -1,0 +1,221 @@
+"""A conversation: its settings, its history, and the recording of what passes through.
+
+Owns: Session and Rooms. Does not own: how engine and model are built (both are injected by wiring), commands, screens.
+A Session is used from one thread at a time; only Cancel may be touched from another one.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from mindchat import config as settings
+from mindchat.config import Config
+from mindchat.errors import MindChatError, UsageError
+from mindchat.events import LAST, Event, ModelLoading, TurnFailed, to_json
+from mindchat.paths import Paths
+from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever
+from mindchat.trace import Trace, fold, report
+
+PARTIAL_SECONDS = 1.0
+"""Most seconds of a streaming answer that a kill may cost."""
+
+
+class Chats(Protocol):
+    """Where turns are written down (memory/chats.py); the user's turn is committed before generation starts."""
+
+    def create(self, *, title: str = "", model: str = "", project: str = "") -> str: ...
+    def begin_turn(self, session: str, question: str) -> int: ...
+    def save_partial(self, turn: int, text: str) -> None: ...
+    def finish_turn(self, turn: int, answer: str, report_json: str, events_jsonl: str) -> None: ...
+    def history(self, session: str) -> list[tuple[str, str]]: ...
+
+
+class Library(Retriever, Protocol):
+    """The documents that are searched now, and how to add some."""
+
+    def status(self) -> dict[str, Any]:
+        """collection, documents, passages, generation, roots … as `index status --json` prints it."""
+        ...
+
+    def add(self, paths: Sequence[Path], cancel: Cancel = NEVER) -> Iterator[Any]:
+        """Index files and folders; yields corpus.ingest events, the last one carries the report."""
+        ...
+
+    def sync(self, cancel: Cancel = NEVER) -> Iterator[Any]:
+        """Look again at everything that was indexed."""
+        ...
+
+    def remove(self, path: Path) -> Iterator[Any]:
+        """Forget what stands under the path; the files stay."""
+        ...
+
+
+class Rooms(msgspec.Struct, frozen=True):
+    """What a session can reach; put together by wiring."""
+
+    paths: Paths
+    registry: Registry
+    library: Library
+    memory: Memory | None
+    """None: memory is off or the session is incognito."""
+    chats: Chats | None
+    """None: nothing is written down."""
+    project: str
+    """Name of the memory's project scope: the folder MindChat was started in."""
+
+
+class Session:
+    """ask() yields the news of one turn, writes the turn down, and remembers it for the next question."""
+
+    def __init__(
+        self,
+        config: Config,
+        rooms: Rooms,
+        *,
+        open_model: Callable[[Config, Callable[[ModelLoading], None]], Model],
+        build_engine: Callable[[Config, Rooms, Model], Engine],
+        open_rooms: Callable[[Config, str | None, bool], Rooms],
+        id: str | None = None,
+        incognito: bool = False,
+    ) -> None:
+        self.config = config
+        self.rooms = rooms
+        self.incognito = incognito
+        self.id = id
+        self.turns: list[Trace] = []
+        self.events: list[Event] = []
+        """Events of the newest turn, for /trace."""
+        self.history: list[tuple[str, str]] = rooms.chats.history(id) if id and rooms.chats else []
+        self._open_model = open_model
+        self._build_engine = build_engine
+        self._open_rooms = open_rooms
+        self._model: Model | None = None
+        self._engine: Engine | None = None
+
+    # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def model(self) -> Model | None:
+        """The loaded model, or None."""
+        return self._model
+
+    def load(self) -> Iterator[ModelLoading]:
+        """Load (fetch, convert) the model if it is not loaded yet, with progress; raises what the loader raises."""
+        if self._model is not None:
+            return
+        news: queue.Queue[ModelLoading | None] = queue.Queue()
+        outcome: list[Model | BaseException] = []
+
+        def work() -> None:
+            try:
+                outcome.append(self._open_model(self.config, news.put))
+            except BaseException as error:  # noqa: BLE001 - carried over to the calling thread and raised there
+                outcome.append(error)
+            news.put(None)
+
+        threading.Thread(target=work, name="mindchat-load", daemon=True).start()
+        while (item := news.get()) is not None:
+            yield item
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+        self._model = outcome[0]
+
+    def _ready(self) -> Engine:
+        assert self._model is not None
+        if self._engine is None:
+            self._engine = self._build_engine(self.config, self.rooms, self._model)
+        return self._engine
+
+    # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[Event]:
+        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last."""
+        if not text.strip():
+            raise UsageError("The question is empty.", 'Type one, for example: mindchat ask "Who directed Metropolis?"')
+        chats, trace, recorded = self.rooms.chats, Trace(), []
+        if chats is not None and self.id is None:
+            self.id = chats.create(title=text.strip()[:80], model=self.config.model.name, project=self.rooms.project)
+        turn = chats.begin_turn(self.id, text) if chats is not None and self.id else None
+        saved = time.monotonic()
+        for event in self._events(text, cancel):
+            trace = fold(trace, event)
+            recorded.append(event)
+            if chats is not None and turn is not None and time.monotonic() - saved > PARTIAL_SECONDS and not isinstance(event, LAST):
+                chats.save_partial(turn, partial_text(trace))
+                saved = time.monotonic()
+            if isinstance(event, LAST):
+                self._finish(text, trace, recorded, turn)
+            yield event
+
+    def _events(self, text: str, cancel: Cancel) -> Iterator[Event]:
+        try:
+            yield from self.load()
+            engine = self._ready()
+        except MindChatError as error:
+            yield TurnFailed(error.code, error.message, error.hint, error.exit_code)
+            return
+        yield from engine.run(text, history=tuple(self.history), cancel=cancel)
+
+    def _finish(self, text: str, trace: Trace, recorded: list[Event], turn: int | None) -> None:
+        self.turns.append(trace)
+        self.events = recorded
+        answer = trace.answer.text if trace.answer else partial_text(trace)
+        if trace.answer is not None:
+            self.history.append((text, trace.answer.text))
+        if self.rooms.chats is not None and turn is not None:
+            body = msgspec.json.encode(report(trace)).decode()
+            self.rooms.chats.finish_turn(turn, answer, body, "\n".join(to_json(event) for event in recorded))
+
+    def retry(self, *, cancel: Cancel = NEVER) -> Iterator[Event]:
+        """Ask the newest question again."""
+        if not self.turns:
+            raise UsageError("There is no question to repeat.", "Ask one first.")
+        question = self.turns[-1].question
+        if self.history and self.turns[-1].answer is not None:
+            self.history.pop()
+        return self.ask(question, cancel=cancel)
+
+    # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def change(self, key: str, value: str) -> Config:
+        """Set section.key for this session; the model is loaded again only if its own section changed."""
+        self._apply(settings.change(self.config, key, value))
+        return self.config
+
+    def _apply(self, config: Config) -> None:
+        if config.model != self.config.model or config.server != self.config.server:
+            self._model = None
+        self.config = config
+        self.rooms = self._open_rooms(config, self.id, self.incognito)
+        self._engine = None
+
+    def go_incognito(self, on: bool) -> None:
+        """Start or end incognito: nothing is read from or written to memory and chats."""
+        self.incognito = on
+        self.id = None
+        self._apply(self.config)
+
+    def new(self) -> None:
+        """Begin a fresh conversation with the same settings."""
+        self.resume(None)
+
+    def resume(self, id: str | None) -> None:
+        """Continue another conversation (None: a new one)."""
+        self.id, self.turns, self.events = id, [], []
+        self._apply(self.config)
+        self.history = self.rooms.chats.history(id) if id and self.rooms.chats else []
+
+
+def partial_text(trace: Trace) -> str:
+    """What a reader has seen so far: accepted reasoning, then words being written."""
+    return trace.answer_text or (trace.reasoning + trace.draft_text)
+
+
+__all__ = ["Chats", "Library", "Rooms", "Session", "partial_text"]

@@ -30,7 +30,7 @@ class _Section(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of config.toml."""
 
 
-class ModelSection(_Section):
+class ModelSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[model]"""
 
     name: str = "qwen2.5-coder-0.5b"
@@ -42,7 +42,7 @@ class ModelSection(_Section):
     reuse: bool = True
 
 
-class EngineSection(_Section):
+class EngineSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[engine]"""
 
     policy: str = "mind"
@@ -58,7 +58,7 @@ class EngineSection(_Section):
     language: str = "en"
 
 
-class RindSection(_Section):
+class RindSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[rind]"""
 
     threshold: Literal["dynamic", "fixed"] = "dynamic"
@@ -71,7 +71,7 @@ class RindSection(_Section):
     anchors: bool = True
 
 
-class FilterSection(_Section):
+class FilterSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[filter]"""
 
     gamma: Weight = 1.0
@@ -81,7 +81,7 @@ class FilterSection(_Section):
     minimum: Weight = 0.5
 
 
-class QuerySection(_Section):
+class QuerySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[query]"""
 
     form: Literal["model", "attention", "entities"] = "model"
@@ -89,7 +89,7 @@ class QuerySection(_Section):
     top_n: Positive = 25
 
 
-class RetrieveSection(_Section):
+class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[retrieve]"""
 
     k: Positive = 3
@@ -97,7 +97,7 @@ class RetrieveSection(_Section):
     max_passages: Positive = 8
 
 
-class LayoutSection(_Section):
+class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[layout]"""
 
     repeat: Annotated[int, Meta(ge=0, le=10)] | Literal["auto"] = 1
@@ -106,7 +106,7 @@ class LayoutSection(_Section):
     cot: bool = False
 
 
-class AnswerSection(_Section):
+class AnswerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[answer]"""
 
     short: Literal["free", "span"] = "free"
@@ -114,7 +114,7 @@ class AnswerSection(_Section):
     abstain_below: Share = 0.0
 
 
-class MemorySection(_Section):
+class MemorySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[memory]"""
 
     mode: Literal["on", "readonly", "off"] = "on"
@@ -127,7 +127,7 @@ class MemorySection(_Section):
     audit: Share = 0.05
 
 
-class IndexSection(_Section):
+class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[index]"""
 
     chunk_words: Annotated[int, Meta(ge=20)] = 160
@@ -141,7 +141,7 @@ class IndexSection(_Section):
     read_seconds: Positive = 60
 
 
-class FlareSection(_Section):
+class FlareSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[flare]"""
 
     theta: Share = 0.8
@@ -150,14 +150,14 @@ class FlareSection(_Section):
     first: bool = True
 
 
-class DraginSection(_Section):
+class DraginSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[dragin]"""
 
     theta: Weight = 1.2
     top_n: Positive = 25
 
 
-class SeakrSection(_Section):
+class SeakrSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[seakr]"""
 
     k: Annotated[int, Meta(ge=2)] = 5
@@ -166,7 +166,7 @@ class SeakrSection(_Section):
     rerank: bool = True
 
 
-class ScheduleSection(_Section):
+class ScheduleSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[schedule]"""
 
     sentences: Positive = 1
@@ -174,14 +174,14 @@ class ScheduleSection(_Section):
     query_tokens: Positive = 32
 
 
-class GateSection(_Section):
+class GateSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[gate]"""
 
     entropy: Weight = 0.5
     max_tokens: Positive = 24
 
 
-class UiSection(_Section):
+class UiSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[ui]"""
 
     theme: str = "textual-dark"
@@ -189,14 +189,14 @@ class UiSection(_Section):
     mouse: bool = True
 
 
-class PathsSection(_Section):
+class PathsSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[paths]"""
 
     models: str = ""
     index: list[str] = []
 
 
-class ServerSection(_Section):
+class ServerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[server]"""
 
     url: str = ""
@@ -204,7 +204,7 @@ class ServerSection(_Section):
     timeout: Weight = 120.0
 
 
-class Config(_Section):
+class Config(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All of config.toml."""
 
     model: ModelSection = ModelSection()

@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -111,6 +111,7 @@ class AnswerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     short: Literal["free", "span"] = "free"
     max_tokens: Positive = 32
+    reasoning: bool = True
     abstain_below: Share = 0.0
 
 
@@ -227,7 +228,7 @@ class Config(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     server: ServerSection = ServerSection()
 
 
-UNTRUSTED_SECTIONS = ("server", "paths")
+UNTRUSTED_SECTIONS = ("server",)
 """Sections that a project's mindchat.toml may not set before the user has trusted its folder."""
 
 
@@ -274,19 +275,32 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, 1, 0.6)), "")
 
 
+def _expected(kind: object, complaint: str) -> str:
+    """msgspec's complaint in a user's words; a choice lists what can be chosen."""
+    choices = [str(choice) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
+    if choices and "Expected `int`" not in complaint and "<=" not in complaint and ">=" not in complaint:
+        others = " or a number" if get_origin(kind) is not Literal else ""
+        return f"expected {', '.join(choices[:-1])} or {choices[-1]}{others}" if len(choices) > 1 else f"expected {choices[0]}{others}"
+    return complaint.replace("`", "").replace("Expected", "expected").partition(" - at ")[0]
+
+
 def _check(section: str, key: str, value: object) -> tuple[Any, str]:
     """(converted value, "") or (None, complaint). Strings from flags and the environment are converted."""
     kind = next(f.type for f in msgspec.structs.fields(type(getattr(Config(), section))) if f.encode_name == key)
     try:
         return msgspec.convert(value, kind), ""
     except msgspec.ValidationError as error:
-        first = str(error)
+        complaint = str(error)
     if isinstance(value, str):
         try:
-            return msgspec.convert(tomllib.loads(f"v = {value}")["v"], kind), ""
-        except (msgspec.ValidationError, tomllib.TOMLDecodeError):
-            pass
-    return None, first.replace("`", "") + f", got {value!r}."
+            parsed = tomllib.loads(f"v = {value}")["v"]
+        except tomllib.TOMLDecodeError:
+            parsed = value
+        try:
+            return msgspec.convert(parsed, kind), ""
+        except msgspec.ValidationError as error:
+            complaint = str(error)
+    return None, f"{_expected(kind, complaint)}, got {value!r}."
 
 
 def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
@@ -328,6 +342,22 @@ def read_file(path: Path) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]
     return flatten(str(path), tables, text)
 
 
+def _outside(value: str, folder: Path) -> bool:
+    """Whether a path (relative ones are meant from the folder) leads out of the folder, links followed."""
+    return not (folder / Path(value).expanduser()).resolve().is_relative_to(folder.resolve())
+
+
+def _needs_trust(key: str, value: object, folder: Path) -> bool:
+    """Whether a project file must be trusted before it may say this: servers, keys, and paths outside its folder."""
+    section, _, _ = key.partition(".")
+    if section == "paths":
+        return any(_outside(item, folder) for item in (value if isinstance(value, list) else [value]) if item)
+    if key == "model.name":
+        text = str(value)
+        return "://" in text or (text.startswith((".", "/", "~", "\\")) and _outside(text, folder)) or Path(text).is_absolute()
+    return section in UNTRUSTED_SECTIONS
+
+
 def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:
     tables: dict[str, dict[str, object]] = {}
     for key, value in pairs:
@@ -337,13 +367,16 @@ def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
-    """MINDCHAT_SECTION__KEY=value."""
-    pairs = [
-        (name.removeprefix("MINDCHAT_").lower().replace("__", ".", 1), value)
-        for name, value in environ.items()
-        if name.startswith("MINDCHAT_") and "__" in name
-    ]
-    return flatten("environment", _nest(pairs))
+    """MINDCHAT_SECTION__KEY=value; the origin is the variable's name."""
+    found: list[tuple[str, Any, Origin]] = []
+    problems: list[Problem] = []
+    for name, value in sorted(environ.items()):
+        if name.startswith("MINDCHAT_") and "__" in name:
+            key = name.removeprefix("MINDCHAT_").lower().replace("__", ".", 1)
+            more, wrong = flatten(name, _nest([(key, value)]))
+            found += more
+            problems += wrong
+    return found, problems
 
 
 def from_assignments(source: str, assignments: Sequence[str]) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
@@ -385,7 +418,7 @@ def load_config(
     if project_file is not None:
         found, problems = read_file(project_file)
         if not trusted:
-            held = [key for key, _, _ in found if key.split(".")[0] in UNTRUSTED_SECTIONS]
+            held = [key for key, value, _ in found if _needs_trust(key, value, project_file.parent)]
             found = [item for item in found if item[0] not in held]
             if held:
                 notes.append(f"{project_file} sets {', '.join(held)}: ignored until you trust this folder (mindchat config trust).")

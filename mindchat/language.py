@@ -1,0 +1,116 @@
+"""What is particular to a language: stop words, abbreviations, sentence ends, cues. English is complete; others are data files.
+
+Owns: Language and its rules over text. Does not own: tokens, scores, stemming (the index has its own analyser).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache, cached_property
+from pathlib import Path
+
+from mindchat.errors import ConfigError
+
+_FOLDER = Path(__file__).parent / "languages"
+_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*")
+_CJK_END = "。！？"
+
+
+class Language:
+    """One language's data, read once from languages/<code>.toml."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        data = tomllib.loads((_FOLDER / f"{code}.toml").read_text(encoding="utf-8"))
+        self.stop_words = frozenset(data["stop_words"].split())
+        self.abbreviations = frozenset(data.get("abbreviations", "").split())
+        self.pronouns = frozenset(data.get("pronouns", "").split())
+        self.openers = tuple(data.get("openers", ()))
+        self.answer_phrases = tuple(data["answer_phrases"])
+        self.reasoning_openers = tuple(data.get("reasoning_openers", ()))
+        self.polar_openers = frozenset(data.get("polar_openers", "").split())
+        self.comparison_cues = tuple(data.get("comparison_cues", ()))
+
+    # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def first_end(self, text: str, *, closed: bool = False) -> int | None:
+        """Offset just after the first sentence of `text` (its closing white space included), or None if it is not surely over.
+
+        A line break ends a sentence. A full stop ends it only once the next word is seen (or the text is `closed`), so that
+        "St. Louis", "J. R. Smith" and "3.5" stay whole.
+        """
+        start = len(text) - len(text.lstrip())
+        newline = text.find("\n", start)
+        limit = newline if newline != -1 else len(text)
+        for match in _END.finditer(text, start, limit):
+            end = match.end()
+            rest = text[end:limit]
+            if match[0][0] in _CJK_END:
+                return end
+            if not rest.strip():
+                break
+            if rest[0].isspace() and not self._abbreviated(text[:end]) and self._begins(rest.lstrip()):
+                return end + len(rest) - len(rest.lstrip())
+        if newline != -1:
+            return newline + 1 + len(text[newline + 1 :]) - len(text[newline + 1 :].lstrip("\n"))
+        return len(text) if closed and text.strip() else None
+
+    def sentences(self, text: str) -> list[str]:
+        """All sentences of a finished text, white space kept, so that they join to the text."""
+        found = []
+        while text and (end := self.first_end(text, closed=True)) is not None:
+            found.append(text[:end])
+            text = text[end:]
+        return [*found, text] if text else found
+
+    def _abbreviated(self, before: str) -> bool:
+        word = before.split()[-1].strip("\"'”’»()[]") if before.split() else ""
+        if not word.endswith("."):
+            return False
+        bare = word[:-1]
+        return (len(bare) == 1 and bare.isalpha() and bare.isupper()) or bare.casefold() in self.abbreviations
+
+    @staticmethod
+    def _begins(rest: str) -> bool:
+        return bool(rest) and not rest[0].islower()
+
+    # ── words and cues ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def content(self, word: str) -> bool:
+        """Whether a word can carry information: s_i of MIND and DRAGIN. Stop words and bare punctuation cannot."""
+        bare = word.strip(" \t\n'\"“”‘’.,;:!?()[]{}*_`-–—").casefold()
+        return bool(bare) and any(c.isalnum() for c in bare) and bare not in self.stop_words and bare.removesuffix("'s").removesuffix("’s") not in self.stop_words
+
+    @cached_property
+    def _answer(self) -> re.Pattern[str]:
+        return re.compile("|".join(re.escape(phrase) for phrase in self.answer_phrases), re.IGNORECASE)
+
+    def answered(self, sentence: str) -> bool:
+        """Whether a sentence states the final answer."""
+        return self._answer.search(sentence) is not None
+
+    def leans(self, question: str) -> bool:
+        """Whether a question seems to need the conversation before it ("and who was his father?")."""
+        folded = question.strip().casefold()
+        words = re.findall(r"[\w'’]+", folded)
+        return folded.startswith(self.openers) or len(words) < 3 or any(word in self.pronouns for word in words)
+
+    def polar(self, question: str) -> bool:
+        """Whether a question asks for yes or no."""
+        words = question.strip().casefold().split()
+        return bool(words) and words[0] in self.polar_openers
+
+    def comparison(self, question: str) -> bool:
+        """Whether a question compares things (a cue word and two candidates, or a yes/no over both)."""
+        folded = f" {question.casefold()} "
+        return any(cue in folded for cue in self.comparison_cues) and (" or " in folded or " and " in folded)
+
+
+@cache
+def language(code: str) -> Language:
+    """The language of a code such as "en"; raises ConfigError naming those that exist."""
+    if not (_FOLDER / f"{code}.toml").is_file():
+        known = ", ".join(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+        raise ConfigError(f"There is no language {code!r}.", f"engine.language can be {known}; more are data files in mindchat/languages.")
+    return Language(code)

@@ -268,6 +268,8 @@ def _line_of(text: str, section: str, key: str) -> int:
             section_line = number if current == section else section_line
         elif re.match(rf"\s*(?:{re.escape(section)}\.)?[\"']?{re.escape(key)}[\"']?\s*=", line) and current in (section, ""):
             return number
+        elif current == "" and re.match(rf"\s*{re.escape(section)}\s*=", line):
+            section_line = number
     return section_line
 
 
@@ -281,7 +283,7 @@ def _expected(kind: object, complaint: str) -> str:
     if choices and "Expected `int`" not in complaint and "<=" not in complaint and ">=" not in complaint:
         others = " or a number" if get_origin(kind) is not Literal else ""
         return f"expected {', '.join(choices[:-1])} or {choices[-1]}{others}" if len(choices) > 1 else f"expected {choices[0]}{others}"
-    return complaint.replace("`", "").replace("Expected", "expected").partition(" - at ")[0]
+    return complaint.replace("`", "").replace("Expected", "expected").partition(" - at ")[0].partition(", got ")[0]
 
 
 def _check(section: str, key: str, value: object) -> tuple[Any, str]:

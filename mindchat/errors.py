@@ -13,6 +13,8 @@ MindChatError                   1  failed or refused
 │   └── MemoryStoreError        3  memory.db or chats.db cannot be read or written
 ├── CapabilityError             1  the model cannot measure what the policy needs
 ├── DocumentError               1  a document cannot be read
+├── NotFoundError               1  nothing matches what was named (a fact, a session)
+├── RefusedError                1  asked for, but not done: a secret, a pinned fact, a missing --yes
 ├── WindowError                 1  the question alone does not fit the model's window
 ├── DownloadError               3  a download failed or its bytes are not the expected ones
 ├── DeadlineError               4  --timeout passed
@@ -98,6 +100,18 @@ class DocumentError(MindChatError):
     """A document cannot be read; the message names it and the reason."""
 
     code = "document"
+
+
+class NotFoundError(MindChatError):
+    """Nothing matches what was named."""
+
+    code = "not_found"
+
+
+class RefusedError(MindChatError):
+    """The request was understood and is not carried out; nothing changed."""
+
+    code = "refused"
 
 
 class WindowError(MindChatError):

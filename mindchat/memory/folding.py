@@ -67,16 +67,19 @@ def search_text(*parts: str) -> str:
     return " ".join([folded, *_bigrams(folded)])[:800]
 
 
-STOP = frozenset(
-    "a an and are as at be been by did do does for from had has have he her his how i in is it its my of on or our she that the their them they this to was "
-    "we were what when where which who whom whose why will with you your me".split()
-)
+_STOP_WORDS = """
+a an and are as at be been by did do does for from had has have he her his how i in is it its my of on or our she that the their
+them they this to was we were what when where which who whom whose why will with you your me
+"""
+STOP = frozenset(_STOP_WORDS.split())
 
 
 def search_query(text: str, drop: frozenset[str] = frozenset()) -> str:
     """An FTS5 expression that any content word may match; "" if there is none. Words of `drop` (predicates) match too many rows."""
     folded = fold(text)
-    words = dict.fromkeys(word for word in re.findall(r"\w+", folded) if word not in STOP and word not in drop and (len(word) > 1 or not word.isascii()))
+    words = dict.fromkeys(
+        word for word in re.findall(r"\w+", folded) if word not in STOP and word not in drop and (len(word) > 1 or not word.isascii())
+    )
     return " OR ".join(f'"{word}"' for word in [*words, *dict.fromkeys(_bigrams(folded))][:24])
 
 

@@ -34,7 +34,9 @@ def withdrawn(connection: sqlite3.Connection, before: list[Any], why: str) -> li
         if connection.execute("SELECT status FROM fact WHERE id=?", (row["id"],)).fetchone()[0] == "stale":
             detail = json.dumps({"why": why}, ensure_ascii=False)
             connection.execute("INSERT INTO event(at, name, fact_id, detail) VALUES(?, 'stale', ?, ?)", (now(), row["id"], detail))
-            gone.append(Fact(row["uid"], row["subject"], row["predicate"], row["object_text"], row["confidence"], why, status="stale", kind=row["kind"]))
+            gone.append(
+                Fact(row["uid"], row["subject"], row["predicate"], row["object_text"], row["confidence"], why, status="stale", kind=row["kind"])
+            )
     return gone
 
 

@@ -20,7 +20,7 @@ from mindchat.errors import MemoryStoreError
 from mindchat.paths import private
 
 if TYPE_CHECKING:
-    import sqlite3
+    import sqlite3 as sqlite3
 else:
     try:  # a newer SQLite than the interpreter's; sqlite-utils makes the same choice, so exception classes agree
         import pysqlite3.dbapi2 as sqlite3

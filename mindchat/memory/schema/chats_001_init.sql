@@ -16,6 +16,7 @@ CREATE TABLE turn(
   ordinal    INTEGER NOT NULL,
   question   TEXT NOT NULL,
   answer     TEXT NOT NULL DEFAULT '',      -- the partial text while status = 'running'
+  search     TEXT NOT NULL DEFAULT '',      -- question and answer, folded in Python: FTS text
   status     TEXT NOT NULL DEFAULT 'running' CHECK(status IN ('running','done','failed','cancelled')),
   report     TEXT,                          -- JSON, the `ask --json` object
   events_z   BLOB,                          -- zlib of the turn's JSON lines
@@ -25,16 +26,16 @@ CREATE TABLE turn(
 ) STRICT;
 
 CREATE VIRTUAL TABLE turn_fts USING fts5(
-  question, answer, content='turn', content_rowid='id',
+  search, content='turn', content_rowid='id',
   tokenize="unicode61 remove_diacritics 2", prefix='3'
 );
 CREATE TRIGGER turn_ai AFTER INSERT ON turn BEGIN
-  INSERT INTO turn_fts(rowid, question, answer) VALUES (new.id, new.question, new.answer);
+  INSERT INTO turn_fts(rowid, search) VALUES (new.id, new.search);
 END;
 CREATE TRIGGER turn_ad AFTER DELETE ON turn BEGIN
-  INSERT INTO turn_fts(turn_fts, rowid, question, answer) VALUES('delete', old.id, old.question, old.answer);
+  INSERT INTO turn_fts(turn_fts, rowid, search) VALUES('delete', old.id, old.search);
 END;
-CREATE TRIGGER turn_au AFTER UPDATE OF question, answer ON turn BEGIN
-  INSERT INTO turn_fts(turn_fts, rowid, question, answer) VALUES('delete', old.id, old.question, old.answer);
-  INSERT INTO turn_fts(rowid, question, answer) VALUES (new.id, new.question, new.answer);
+CREATE TRIGGER turn_au AFTER UPDATE OF search ON turn BEGIN
+  INSERT INTO turn_fts(turn_fts, rowid, search) VALUES('delete', old.id, old.search);
+  INSERT INTO turn_fts(rowid, search) VALUES (new.id, new.search);
 END;

@@ -1,0 +1,40 @@
+"""Official HotpotQA files (Yang et al. 2018), distractor and fullwiki: an array of {_id, question, answer, supporting_facts, context, type, level}.
+
+Owns: their reading. In the fullwiki files a gold paragraph may be missing from the context; its support is then matched by title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mindchat.clean import clean_line
+from mindchat.evals.datasets import require_label
+from mindchat.evals.examples import Example, Gold, Item, Source, Support, passage_id
+
+DATASET = "hotpotqa"
+
+
+def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
+    """Every row; raises UsageError for the test files, which have no answers."""
+    for row in rows:
+        answer = str(require_label(row, "answer", path))
+        sources = tuple(paragraphs(row["context"]))
+        supporting = supports(row.get("supporting_facts") or (), sources)
+        gold = Gold((answer,), str(row.get("type") or ""), supporting=supporting, entities=tuple(s.title for s in supporting))
+        yield Item(Example(str(row["_id"]), DATASET, clean_line(row["question"]), sources), gold)
+
+
+def paragraphs(context: Sequence[Any]) -> Iterator[Source]:
+    """[[title, [sentence, …]], …] as passages: sentences joined, runs of spaces collapsed."""
+    for title, sentences in context:
+        name, text = clean_line(title), clean_line(" ".join(sentences))
+        yield Source(name, text, passage_id(name, text))
+
+
+def supports(facts: Sequence[Any], sources: Sequence[Source]) -> tuple[Support, ...]:
+    """[[title, sentence number], …] as supporting passages, each once."""
+    pids = {source.title: source.pid for source in reversed(sources)}
+    titles = dict.fromkeys(clean_line(title) for title, _ in facts)
+    return tuple(Support(title, pids.get(title)) for title in titles)

@@ -31,6 +31,12 @@ class TurnStarted(Struct, frozen=True, tag_field="type", tag="TurnStarted"):
     versions: dict[str, str] = {}
 
 
+class QuestionRewritten(Struct, frozen=True, tag_field="type", tag="QuestionRewritten"):
+    """A follow-up was turned into a question that stands alone."""
+
+    standalone: str
+
+
 class ModelLoading(Struct, frozen=True, tag_field="type", tag="ModelLoading"):
     """The model is being fetched, converted or loaded; `done`/`total` are bytes or steps, total 0 if unknown."""
 
@@ -256,6 +262,7 @@ class TurnCancelled(Struct, frozen=True, tag_field="type", tag="TurnCancelled"):
 
 Event = (
     TurnStarted
+    | QuestionRewritten
     | ModelLoading
     | StepStarted
     | PromptBuilt

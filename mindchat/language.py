@@ -35,7 +35,7 @@ class Language:
     # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def first_end(self, text: str, *, closed: bool = False) -> int | None:
-        """Offset just after the first sentence of `text` (its closing white space included), or None if it is not surely over.
+        """Offset just after the first sentence of `text`, or None if it is not surely over. Blanks after it belong to the next one.
 
         A line break ends a sentence. A full stop ends it only once the next word is seen (or the text is `closed`), so that
         "St. Louis", "J. R. Smith" and "3.5" stay whole.
@@ -51,7 +51,7 @@ class Language:
             if not rest.strip():
                 break
             if rest[0].isspace() and not self._abbreviated(text[:end]) and self._begins(rest.lstrip()):
-                return end + len(rest) - len(rest.lstrip())
+                return end
         if newline != -1:
             return newline + 1 + len(text[newline + 1 :]) - len(text[newline + 1 :].lstrip("\n"))
         return len(text) if closed and text.strip() else None
@@ -80,7 +80,8 @@ class Language:
     def content(self, word: str) -> bool:
         """Whether a word can carry information: s_i of MIND and DRAGIN. Stop words and bare punctuation cannot."""
         bare = word.strip(" \t\n'\"“”‘’.,;:!?()[]{}*_`-–—").casefold()
-        return bool(bare) and any(c.isalnum() for c in bare) and bare not in self.stop_words and bare.removesuffix("'s").removesuffix("’s") not in self.stop_words
+        stem = bare.removesuffix("'s").removesuffix("’s")
+        return any(c.isalnum() for c in bare) and bare not in self.stop_words and stem not in self.stop_words
 
     @cached_property
     def _answer(self) -> re.Pattern[str]:

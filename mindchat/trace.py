@@ -146,6 +146,8 @@ def fold(trace: Trace, event: Event) -> Trace:
     match event:
         case ev.TurnStarted():
             return replace(trace, started=event, state="running", phase="start")
+        case ev.QuestionRewritten():
+            return replace(trace, started=trace.started and replace(trace.started, standalone=event.standalone))
         case ev.ModelLoading():
             return replace(trace, loading=event, phase=event.phase)
         case ev.StepStarted():

@@ -1,0 +1,100 @@
+"""What can be said about a finished answer: where it stands in the passages, how sure the model was, whether it abstained.
+
+Owns: citations (contract: by span, exact then folded; by the model's own [n]), confidence, abstention. Does not own: generating the answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from mindchat.answers import says_unknown
+from mindchat.values import Citation, Draft, Passage
+
+_NOT_CITABLE = frozenset({"yes", "no", "true", "false", "unknown", "none"})
+_MODEL_MARK = re.compile(r"\[(\d{1,2})\]")
+
+
+def _folded(text: str) -> tuple[str, list[int]]:
+    """Case- and accent-folded text with white space as single blanks, and for each of its characters the offset in the original."""
+    out: list[str] = []
+    places: list[int] = []
+    for at, char in enumerate(text):
+        if char.isspace():
+            if out and out[-1] != " ":
+                out.append(" ")
+                places.append(at)
+            continue
+        for piece in unicodedata.normalize("NFKD", char).casefold():
+            if not unicodedata.combining(piece):
+                out.append(piece)
+                places.append(at)
+    return "".join(out), places
+
+
+def _bounded(text: str, start: int, end: int) -> bool:
+    """Whether [start, end) is not the inside of a longer word or number."""
+    before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
+    after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
+    return not before and not after
+
+
+def locate(answer: str, text: str) -> tuple[int, int] | None:
+    """Character span of the answer in a text: exact first, then folded; None if it does not stand there as whole words."""
+    at = text.find(answer)
+    while at != -1:
+        if _bounded(text, at, at + len(answer)):
+            return at, at + len(answer)
+        at = text.find(answer, at + 1)
+    needle, _ = _folded(answer.strip())
+    haystack, places = _folded(text)
+    at = haystack.find(needle) if needle.strip() else -1
+    while at != -1:
+        end = at + len(needle)
+        start_at, end_at = places[at], places[end - 1] + 1
+        if _bounded(haystack, at, end) and _bounded(text, start_at, end_at):
+            return start_at, end_at
+        at = haystack.find(needle, at + 1)
+    return None
+
+
+def cite(short: str, full: str, prompted: Sequence[Passage]) -> tuple[Citation, ...]:
+    """Where the short answer stands in prompted passages, and the passages that the model named by number."""
+    citations: list[Citation] = []
+
+    def add(passage: Passage, span: tuple[int, int], by: str) -> None:
+        start, end = span
+        quote = passage.text[start:end]
+        where = (passage.document, passage.start + start, passage.start + end)
+        if all((c.document, c.start, c.end) != where for c in citations):
+            citations.append(
+                Citation(len(citations) + 1, passage.document, passage.id, where[1], where[2], quote, "span" if by == "span" else "model")
+            )
+
+    if len(short) > 1 and short.casefold() not in _NOT_CITABLE:
+        for passage in prompted:
+            if span := locate(short, passage.text):
+                add(passage, span, "span")
+    for match in _MODEL_MARK.finditer(full):
+        number = int(match[1])
+        if number < len(prompted):
+            add(prompted[number], (0, len(prompted[number].text)), "model")
+    return tuple(citations)
+
+
+def confidence(draft: Draft) -> float | None:
+    """exp of the mean log-probability of the answer's tokens, in (0, 1]; None if the model measures none."""
+    values = [token.logprob for token in draft.tokens if token.logprob is not None and token.text.strip()]
+    return math.exp(sum(values) / len(values)) if values else None
+
+
+def abstains(short: str, sure: float | None, below: float) -> tuple[bool, str]:
+    """Whether the answer is no answer, and one line that explains confidence and decision."""
+    told = "no confidence measured" if sure is None else f"confidence {sure:.2f} (mean probability of the answer's tokens)"
+    if says_unknown(short):
+        return True, f"the model found no answer in the documents; {told}"
+    if sure is not None and sure < below:
+        return True, f"{told} is below answer.abstain_below = {below:g}"
+    return False, told

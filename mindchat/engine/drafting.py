@@ -1,0 +1,113 @@
+"""Sentences out of a token stream, with their signals.
+
+Owns: where a sentence ends in a running stream, which tokens and attention rows belong to it. Does not own: judging it.
+A full stop ends a sentence only when the next word is seen; that word's token is held back for the next sentence, not shown twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+
+from msgspec.structs import replace
+
+from mindchat.events import Event, PromptPrefilled, TokenDrafted
+from mindchat.language import Language
+from mindchat.signals import received
+from mindchat.values import Attended, Draft, Finish, Finished, Prefilled, Signal, StreamItem, Token
+
+
+class SentenceStream:
+    """Cuts one running generation into drafts of one sentence each. close() stops the model."""
+
+    def __init__(self, items: Iterator[StreamItem], words: Language, *, want: frozenset[Signal], limit: int) -> None:
+        self._items = items
+        self._words = words
+        self._attends = Signal.ATTENTION in want
+        self._limit = limit
+        self._tokens: list[Token] = []
+        self._rows: list[Attended] = []
+        self._first = 0
+        """Index in the stream of self._tokens[0]."""
+        self._finish: Finish | None = None
+        self.first_token_at: float | None = None
+        """time.monotonic() of the stream's first token."""
+
+    def close(self) -> None:
+        """Stop generating."""
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            close()
+
+    def next(self) -> Generator[Event, None, Draft | None]:
+        """The next sentence; None if nothing more comes. Yields prefill progress and the tokens as they are drafted."""
+        for token in self._tokens:
+            yield TokenDrafted(token, "reasoning")
+        while True:
+            cut = self._cut()
+            if cut is not None:
+                return self._take(cut)
+            item = next(self._items, None)
+            match item:
+                case Prefilled():
+                    yield PromptPrefilled(item.done, item.total, item.cached, item.seconds)
+                case Token():
+                    self._tokens.append(item)
+                    self.first_token_at = self.first_token_at or time.monotonic()
+                    if self._cut() in (None, len(self._tokens)):
+                        yield TokenDrafted(item, "reasoning")
+                case Attended():
+                    self._rows.append(item)
+                case Finished():
+                    self._finish = item.finish
+                case None:
+                    self._finish = self._finish or Finish.OPEN
+
+    def _cut(self) -> int | None:
+        """How many of the held tokens make the first sentence; None: not known yet."""
+        text = "".join(token.text for token in self._tokens)
+        end = self._words.first_end(text, closed=self._finish is not None)
+        if end is None:
+            if self._finish is not None:
+                return len(self._tokens)
+            return self._limit if len(self._tokens) >= self._limit else None
+        count, at = 0, 0
+        for token in self._tokens:
+            if at >= end and token.text:
+                break
+            at += len(token.text)
+            count += 1
+        # the last token's own row tells what it pays to the others; it comes right after the next token
+        settled = not self._attends or self._finish is not None or any(row.query >= self._first + count - 1 for row in self._rows)
+        return count if settled else None
+
+    def _take(self, count: int) -> Draft | None:
+        if count == 0:
+            return None
+        taken, self._tokens = self._tokens[:count], self._tokens[count:]
+        attention = received(self._rows, count, self._first) if self._attends else None
+        self._first += count
+        finish = self._finish if self._finish is not None and not self._tokens else Finish.OPEN
+        tokens = tuple(replace(token, index=index) for index, token in enumerate(taken))
+        return Draft("".join(token.text for token in tokens), tokens, attention, finish)
+
+
+def beginning(draft: Draft, end: int) -> Draft:
+    """The tokens of a draft that lie wholly before character `end`."""
+    count = 0
+    for span in draft.offsets():
+        if span.end > end or (span.start == span.end and span.start >= end):
+            break
+        count += 1
+    tokens = draft.tokens[:count]
+    settled = draft.received[:count] if draft.received is not None else None
+    return Draft("".join(token.text for token in tokens), tokens, settled, Finish.OPEN)
+
+
+def joined(first: Draft, second: Draft) -> Draft:
+    """Two drafts that follow one another as one, tokens numbered through."""
+    if not first.tokens:
+        return second
+    tokens = tuple(replace(token, index=index) for index, token in enumerate((*first.tokens, *second.tokens)))
+    settled = None if first.received is None or second.received is None else first.received + second.received
+    return Draft(first.text + second.text, tokens, settled, second.finish)

@@ -1,0 +1,390 @@
+"""The steps of one turn; each yields events and returns its result.
+
+Owns: the state of a turn (the hop, what is accepted, what memory may learn) and the order of its steps. Does not own: decisions or wording.
+Reading order: run, reason, hop, search, answer. Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mindchat import events as ev
+from mindchat.answers import extract_short
+from mindchat.clean import clean, clean_line
+from mindchat.config import Config
+from mindchat.engine.answering import abstains, cite, confidence
+from mindchat.engine.ask import MeteredAsk
+from mindchat.engine.budget import Fitted, fit
+from mindchat.engine.drafting import SentenceStream, beginning, joined
+from mindchat.errors import IndexMissingError
+from mindchat.events import Event
+from mindchat.language import language
+from mindchat.ports import Cancel
+from mindchat.prompts.core import copies_of
+from mindchat.prompts.side import rewrite_prompt
+from mindchat.signals import received
+from mindchat.values import (
+    Answer,
+    Attended,
+    Budget,
+    Draft,
+    Entity,
+    Finish,
+    Finished,
+    Harvest,
+    Hop,
+    Passage,
+    Prefilled,
+    Prompt,
+    Query,
+    Recalled,
+    Relation,
+    Signal,
+    Token,
+    Trigger,
+)
+
+if TYPE_CHECKING:
+    from mindchat.engine.loop import Parts
+
+EMPTY = Draft("")
+REWRITE_TOKENS = 48
+
+
+class Turn:
+    """One question on its way to an answer."""
+
+    def __init__(
+        self, parts: Parts, config: Config, question: str, history: Sequence[tuple[str, str]], cancel: Cancel, started: float
+    ) -> None:
+        self.parts, self.config, self.cancel, self.started = parts, config, cancel, started
+        self.words = language(config.engine.language)
+        self.ask = MeteredAsk(parts.model, cancel, config.engine.seed)
+        self.question = clean(question).strip()
+        self.history = list(history)[-config.engine.history_turns :] if config.engine.history_turns else []
+        self.hop = Hop(0, self.question, seed=config.engine.seed)
+        self.kept: list[Draft] = []
+        """Accepted drafts, in order; their ids are continued, never tokenised again."""
+        self.prefix = EMPTY
+        """The clean beginning of the sentence that is being written again."""
+        self.pending: tuple[str, tuple[Passage, ...]] | None = None
+        """Sub-query and passages of the newest hop, until a sentence answers it."""
+        self.harvests: list[Harvest] = []
+        self.stream: SentenceStream | None = None
+        self.stream_started = started
+        self.stop = "answered"
+        self.fruitless = 0
+        self.phase = "start"
+        self.answer_words = ""
+        self.first_token: float | None = None
+
+    @property
+    def partial(self) -> str:
+        """What a reader has so far."""
+        return self.answer_words or self.hop.accepted
+
+    def close(self) -> None:
+        """Stop a running generation."""
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+
+    # ── the turn ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run(self) -> Iterator[Event]:
+        """All steps in order."""
+        layout, engine = self.config.layout, self.config.engine
+        yield ev.TurnStarted(
+            self.question,
+            self.question,
+            self.parts.model.id,
+            self.parts.policy.name,
+            engine.filter,
+            layout.repeat if isinstance(layout.repeat, int) else -1,
+            layout.role,
+            layout.as_,
+            layout.cot,
+            engine.seed,
+            self.parts.versions,
+        )
+        yield from self.rewrite()
+        yield from self.begin()
+        if self.parts.policy.reasons:
+            yield from self.reason()
+        answer = yield from self.answer()
+        yield from self.learn()
+        now = time.monotonic()
+        yield ev.AnswerReady(answer, self.stop, now - self.started, (self.first_token or now) - self.started)
+
+    def step(self, name: str) -> Event:
+        """Announce a step; the phase is named when the turn is cancelled."""
+        self.cancel.check()
+        self.phase = name
+        return ev.StepStarted(name, self.hop.number)
+
+    def rewrite(self) -> Iterator[Event]:
+        """A follow-up becomes a question that stands alone; the history is then no longer needed by retrieval."""
+        if not (self.config.engine.rewrite and self.history and self.words.leans(self.question)):
+            return
+        yield self.step("rewrite")
+        reply = self.ask.complete(rewrite_prompt(self.history, self.question), max_tokens=REWRITE_TOKENS, kind="rewrite", stop=("\n",))
+        yield from self.ask.drain()
+        standalone = clean_line(reply.text)
+        if standalone and standalone.casefold() != self.question.casefold():
+            self.hop = replace(self.hop, question=standalone)
+            yield ev.QuestionRewritten(standalone)
+
+    def begin(self) -> Iterator[Event]:
+        """The search before the first word, for policies that have one."""
+        query = self.parts.policy.before(self.hop, self.ask)
+        yield from self.ask.drain()
+        if query is not None:
+            self.hop = replace(self.hop, number=1)
+            yield ev.QueryFormed(query, 1)
+            yield from self.look_up(query)
+
+    # ── reasoning ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reason(self) -> Iterator[Event]:
+        """Sentence by sentence: draft, judge, then accept it or make a hop."""
+        limits, used = self.config.engine, 0
+        while True:
+            if len(self.hop.sentences) >= limits.max_sentences or used >= limits.reasoning_tokens:
+                self.stop = "budget"
+                break
+            draft = yield from self.draft()
+            if draft is None or not draft.text.strip():
+                self.stop = "answered" if draft is not None and self.hop.sentences else "empty_step"
+                break
+            used += len(draft.tokens)
+            yield self.step("judge")
+            verdict = self.parts.policy.when(draft, self.hop, self.ask)
+            yield from self.ask.drain()
+            if draft.received is not None:
+                yield ev.AttentionSettled(draft.received)
+            yield ev.SentenceJudged(draft.text, verdict, self.parts.policy.name, self.hop.number)
+            if verdict.trigger is not None and self.hop.number >= limits.max_hops:
+                self.stop = "max_hops"
+            elif verdict.trigger is not None and (yield from self.make_hop(draft, verdict.trigger)):
+                continue
+            elif self.fruitless >= 2:
+                yield from self.accept(draft)
+                break
+            yield from self.accept(draft)
+            if self.words.answered(draft.text):
+                self.stop = "answered" if self.stop != "max_hops" else self.stop
+                break
+            if draft.finish in (Finish.EOS, Finish.LENGTH):
+                break
+        self.close()
+
+    def draft(self) -> Generator[Event, None, Draft | None]:
+        """The next sentence of the running generation; a new generation starts after every hop."""
+        if self.stream is None:
+            prompt = yield from self.compose("reasoning", self.config.engine.reasoning_tokens)
+            want = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION}) & self.parts.model.provides
+            self.cancel.check()
+            self.parts.model.usage()
+            self.stream_started = time.monotonic()
+            items = self.parts.model.stream(prompt, want=want, max_tokens=self.config.engine.reasoning_tokens, stop=("\n\n",), cancel=self.cancel)
+            self.stream = SentenceStream(items, self.words, want=want, limit=self.config.engine.sentence_tokens)
+        self.phase = "reasoning"
+        draft = yield from self.stream.next()
+        self.first_token = self.first_token or self.stream.first_token_at
+        self.ask.meter("redraft" if self.prefix.tokens or self.pending else "draft", self.stream_started)
+        self.stream_started = time.monotonic()
+        yield from self.ask.drain()
+        return draft
+
+    def accept(self, draft: Draft) -> Iterator[Event]:
+        """The sentence stays for good; if it follows a hop, it is what memory may learn from."""
+        whole = joined(self.prefix, draft)
+        self.kept.append(draft)
+        self.hop = replace(self.hop, accepted=self.hop.accepted + draft.text, sentences=(*self.hop.sentences, whole.text))
+        if self.pending is not None:
+            subquery, passages = self.pending
+            self.harvests.append(Harvest(self.hop.number, subquery, whole, passages))
+        self.prefix, self.pending = EMPTY, None
+        yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
+
+    def make_hop(self, draft: Draft, trigger: Trigger) -> Generator[Event, None, bool]:
+        """Entities, sub-query, memory, search; then retract. False if nothing new was found: the sentence is as good as it gets."""
+        self.close()
+        self.hop = replace(self.hop, number=self.hop.number + 1)
+        yield ev.RetrievalTriggered(
+            self.hop.number, trigger.word, trigger.score, trigger.threshold, trigger.entropy, trigger.attention, trigger.reason
+        )
+        kept, relations = yield from self.entities(draft)
+        yield self.step("query")
+        query = self.parts.policy.what(trigger, draft, kept, relations, self.hop, self.ask)
+        yield from self.ask.drain()
+        repeated = normal(query.text) in {normal(earlier) for earlier in self.hop.queries}
+        yield ev.QueryFormed(query, self.hop.number, repeated)
+        fresh = yield from self.look_up(query, repeated=repeated)
+        if not fresh:
+            self.fruitless += 1
+            self.stop = "repeated_query" if repeated else "no_new_passages"
+            return False
+        self.fruitless, self.stop = 0, "answered"
+        if self.parts.policy.retracts:
+            yield from self.retract(draft, trigger)
+        else:
+            yield from self.accept(draft)
+        return True
+
+    def retract(self, draft: Draft, trigger: Trigger) -> Iterator[Event]:
+        """Withdraw the sentence from the flagged word on; its clean beginning is continued with the new passages in view."""
+        clean_part = beginning(draft, trigger.start)
+        self.prefix = joined(self.prefix, clean_part)
+        if clean_part.tokens:
+            self.kept.append(clean_part)
+            self.hop = replace(self.hop, accepted=self.hop.accepted + clean_part.text)
+        yield ev.TextRetracted(draft.text[len(clean_part.text) :], clean_part.text, len(draft.tokens) - len(clean_part.tokens))
+
+    def entities(self, draft: Draft) -> Generator[Event, None, tuple[list[Entity], tuple[Relation, ...]]]:
+        """Extraction and filter, for policies that ask about entities."""
+        if not self.parts.policy.extracts:
+            return [], ()
+        yield self.step("extract")
+        extracted = self.parts.extractor.extract(draft, self.hop, self.ask)
+        yield from self.ask.drain()
+        names = tuple(entity.text for entity in extracted.entities)
+        yield ev.EntitiesExtracted(names, extracted.relations, extracted.fallback, clean(extracted.raw))
+        yield self.step("filter")
+        sifted, rescued = self.parts.entity_filter.keep(extracted.entities, self.hop, self.ask)
+        yield from self.ask.drain()
+        yield ev.EntitiesFiltered(self.parts.entity_filter.name, tuple(sifted), rescued)
+        return [item.entity for item in sifted if item.kept], extracted.relations
+
+    # ── memory and index ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def look_up(self, query: Query, *, repeated: bool = False) -> Generator[Event, None, int]:
+        """Memory first, then the index unless memory's stored passages stand in. Returns how many passages are new to the prompt."""
+        self.hop = replace(self.hop, queries=(*self.hop.queries, query.text))
+        recalled = yield from self.recall(query)
+        known = {passage.id for passage in self.hop.passages}
+        news = [fact for fact in recalled.facts if fact.id not in {f.id for f in self.hop.facts}]
+        if recalled.skip:
+            found: tuple[Passage, ...] = recalled.skip
+            yield ev.SearchSkipped(found, recalled.why)
+        elif repeated:
+            found = ()
+        else:
+            found = yield from self.search(query, known)
+        fresh = tuple(passage for passage in found if passage.id not in known)
+        old = self.hop.passages if self.parts.policy.accumulates else tuple(p for p in self.hop.passages if p.id in {f.id for f in found})
+        self.hop = replace(self.hop, passages=self.capped((*old, *fresh)), facts=(*self.hop.facts, *news)[: self.config.memory.max_facts])
+        self.pending = (query.text, found) if found else None
+        return len(fresh) + len(news)
+
+    def recall(self, query: Query) -> Generator[Event, None, Recalled]:
+        """Memory speaks before the index."""
+        if self.parts.memory is None:
+            return Recalled()
+        yield self.step("recall")
+        recalled = self.parts.memory.recall(query)
+        yield ev.FactsRecalled(recalled.facts, recalled.why)
+        return recalled
+
+    def search(self, query: Query, known: set[str]) -> Generator[Event, None, tuple[Passage, ...]]:
+        """The index; a missing one is said, and the answer is given without documents."""
+        yield self.step("search")
+        started = time.monotonic()
+        try:
+            found = self.parts.retriever.search(query, self.config.retrieve.k)
+        except IndexMissingError as error:
+            yield ev.Notice(f"{error.message} Answering without documents. {error.hint}", "warning")
+            found = ()
+        chosen = tuple(self.parts.policy.which(found, self.hop, self.ask))
+        yield from self.ask.drain()
+        fresh = sum(1 for passage in chosen if passage.id not in known)
+        yield ev.PassagesFound(query.text, chosen, fresh, time.monotonic() - started)
+        return chosen
+
+    def capped(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
+        """At most retrieve.max_passages: the oldest of the lowest rank go first."""
+        kept = list(passages)
+        while len(kept) > self.config.retrieve.max_passages:
+            kept.pop(max(range(len(kept)), key=lambda i: (kept[i].rank, -i)))
+        return tuple(kept)
+
+    # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def compose(self, purpose: str, room: int, copies: int = 0) -> Generator[Event, None, Prompt]:
+        """Lay out the prompt within the window, and show exactly what is sent."""
+        composer, model = self.parts.composer, self.parts.model
+
+        def layout(hop: Hop, history: Sequence[tuple[str, str]]) -> Prompt:
+            return composer.reasoning(hop, self.kept, history) if purpose == "reasoning" else composer.answer(hop, copies, history)
+
+        fitted: Fitted = fit(layout, self.hop, self.history, model.count, Budget(model.window, room))
+        self.hop = fitted.hop
+        if fitted.dropped:
+            yield ev.DocumentsDropped(fitted.dropped)
+        yield ev.PromptBuilt(fitted.prompt, clean(model.render(fitted.prompt)), copies_of(fitted.prompt), fitted.tokens, model.window, purpose)
+        return fitted.prompt
+
+    # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def answer(self) -> Generator[Event, None, Answer]:
+        """One answer call over question, facts, passages and reasoning (MIND §3.4), the context repeated (CoRe)."""
+        yield self.step("answer")
+        repeat = self.config.layout.repeat
+        prompt = yield from self.compose("answer", self.config.answer.max_tokens, repeat if isinstance(repeat, int) else 1)
+        draft = yield from self.generate(prompt)
+        text = clean(draft.text).strip()
+        short = extract_short(f"Answer: {text}")
+        sure = confidence(draft)
+        abstained, why = abstains(short, sure, self.config.answer.abstain_below)
+        citations = () if abstained else cite(short, text, self.hop.passages)
+        if not self.harvests and self.pending is not None and not abstained:
+            self.harvests.append(Harvest(self.hop.number, self.pending[0], draft, self.pending[1]))
+        yield ev.DraftAccepted(text, "answer", len(draft.tokens))
+        return Answer(text, short, abstained, sure, citations, why)
+
+    def generate(self, prompt: Prompt) -> Generator[Event, None, Draft]:
+        """The answer's words as they come."""
+        want = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION}) & self.parts.model.provides
+        tokens: list[Token] = []
+        rows: list[Attended] = []
+        finish = Finish.OPEN
+        self.cancel.check()
+        self.parts.model.usage()
+        started = time.monotonic()
+        for item in self.parts.model.stream(prompt, want=want, max_tokens=self.config.answer.max_tokens, stop=("\n",), cancel=self.cancel):
+            match item:
+                case Prefilled():
+                    yield ev.PromptPrefilled(item.done, item.total, item.cached, item.seconds)
+                case Token():
+                    tokens.append(item)
+                    self.first_token = self.first_token or time.monotonic()
+                    self.answer_words += clean(item.text)
+                    yield ev.TokenDrafted(item, "answer")
+                case Attended():
+                    rows.append(item)
+                case Finished():
+                    finish = item.finish
+        self.ask.meter("answer", started)
+        yield from self.ask.drain()
+        settled = received(rows, len(tokens)) if Signal.ATTENTION in want else None
+        return Draft("".join(token.text for token in tokens), tuple(tokens), settled, finish)
+
+    def learn(self) -> Iterator[Event]:
+        """After the answer stands: what the hops found goes to memory through its gate."""
+        if self.parts.memory is None or self.config.memory.mode != "on" or not self.harvests:
+            return
+        yield self.step("learn")
+        learned, refused = self.parts.memory.learn(self.harvests, self.ask)
+        yield from self.ask.drain()
+        if learned or refused:
+            yield ev.FactsLearned(tuple(learned), tuple(sorted(refused.items())))
+
+
+def normal(query: str) -> frozenset[str]:
+    """A query as a set of folded words: two queries with the same words are the same question to an index."""
+    return frozenset(re.findall(r"\w+", query.casefold()))

@@ -1,0 +1,81 @@
+"""MIND: RIND decides when, the filtered entities decide what.
+
+Owns: the policies mind, rind-fixed and rind-entropy. Does not own: scores (rind), queries (queries), memory.
+Source: MIND §3.2-3.4; methods.md A6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mindchat.config import Config
+from mindchat.language import language
+from mindchat.policies.queries import WRITERS
+from mindchat.policies.rind import judge
+from mindchat.ports import Ask
+from mindchat.values import Draft, Entity, Hop, Passage, Query, Relation, Signal, Trigger, Verdict, WordScore
+
+
+class Mind:
+    """Dynamic threshold over S = H · a · s; sub-query from the kept entities."""
+
+    name = "mind"
+    needs = frozenset({Signal.ENTROPY, Signal.ATTENTION})
+    reasons = True
+    extracts = True
+    retracts = True
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.accumulates = config.retrieve.keep == "accumulate"
+        self._words = language(config.engine.language)
+        self._options = config.rind
+        self._attention: str = config.rind.attention
+        self._earlier: list[WordScore] = []
+
+    def before(self, hop: Hop, ask: Ask) -> Query | None:
+        """MIND starts from what the model knows; also the place where a turn begins."""
+        del hop, ask
+        self._earlier = []
+        return None
+
+    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+        """Eq 3 over the sentence (or over all accepted words and it: rind.window = running)."""
+        del ask
+        running = self._earlier if self._options.window == "running" else []
+        verdict = judge(draft, hop.question, self._words, self._options, attention=self._attention, earlier=running)
+        if verdict.trigger is None:
+            self._earlier += verdict.words
+        return verdict
+
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+        """By the configured writer."""
+        return WRITERS[self._config.query.form](self._config, trigger, draft, kept, relations, hop, ask)
+
+    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
+        """All of them."""
+        del hop, ask
+        return found
+
+
+class RindFixed(Mind):
+    """The same with a fixed threshold (Table 4's control)."""
+
+    name = "rind-fixed"
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self._options = msgspec.structs.replace(config.rind, threshold="fixed")
+
+
+class RindEntropy(Mind):
+    """The same with a = 1: for models that give no attention, and as its ablation."""
+
+    name = "rind-entropy"
+    needs = frozenset({Signal.ENTROPY})
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self._attention = "none"

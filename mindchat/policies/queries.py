@@ -1,0 +1,53 @@
+"""Who writes the sub-query: the model, the attention of the flagged words (DRAGIN's QFS), or the kept entities as they are.
+
+Owns: the three writers; a query is never empty. Does not own: the choice among them (query.form), repeats (engine).
+Source: MIND §3.4 (a refined sub-query from entities and the missing relation); DRAGIN §3.2 (query formulation by self-attention).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from mindchat.clean import clean_line
+from mindchat.config import Config
+from mindchat.language import language
+from mindchat.ports import Ask
+from mindchat.prompts.side import query_prompt
+from mindchat.values import Draft, Entity, Hop, Query, Relation, Trigger
+
+Writer = Callable[[Config, Trigger, Draft, Sequence[Entity], Sequence[Relation], Hop, Ask], Query]
+
+
+def by_model(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    """A natural question; if the model writes none, the entities speak."""
+    prompt = query_prompt(hop.question, " ".join(hop.accepted.split()), " ".join(draft.text.split()), [entity.text for entity in kept])
+    reply = ask.complete(prompt, max_tokens=config.query.max_tokens, kind="query", stop=("\n",))
+    text = clean_line(reply.text).strip(" \"'")
+    words = language(config.engine.language)
+    if any(words.content(word) for word in text.split()):
+        return Query(text, "model")
+    return by_entities(config, trigger, draft, kept, relations, hop, ask)
+
+
+def by_entities(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    """Kept entities, the relation asked for, and the clean beginning of the flagged sentence, as words for BM25."""
+    del ask
+    words = language(config.engine.language)
+    parts = [entity.text for entity in kept] + [f"{relation.subject} {relation.predicate}" for relation in relations]
+    parts.append(draft.text[: trigger.start])
+    content = [word for part in parts for word in re.findall(r"[\w'’.-]+", part) if words.content(word)]
+    unique = list(dict.fromkeys(word.casefold() for word in content))
+    spelled = {word.casefold(): word for word in reversed(content)}
+    return Query(" ".join(spelled[word] for word in unique) or hop.question, "entities")
+
+
+WRITERS: dict[str, Writer] = {"model": by_model, "entities": by_entities}
+"""query.form → writer."""
+
+
+def sentence_query(sentence: str, question: str, openers: Sequence[str]) -> Query:
+    """The last sentence as query (FS-RAG, IRCoT); a purely concluding one gives way to the question."""
+    text = clean_line(sentence)
+    first = text.split(" ", 1)[0].strip(",").casefold() if text else ""
+    return Query(text, "sentence") if text and first not in openers else Query(question, "question")

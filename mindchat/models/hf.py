@@ -1,0 +1,233 @@
+"""The local language model: our own decode loop over a transformers model, measuring while it generates.
+
+Owns: the Model port on torch. Does not own: which file to load (loader), templates, the attention probe, the cache's memory.
+Source: MIND §3.2 (entropy from raw logits, attention received in the last layer); cache reuse is exact, token by token.
+Not for two threads at once, except count() and render().
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
+
+from mindchat.config import ModelSection
+from mindchat.errors import CapabilityError, WindowError
+from mindchat.models import attention
+from mindchat.models.backbone import Backbone
+from mindchat.models.cache import Line, PrefixStore
+from mindchat.models.decoding import Greedy, Request
+from mindchat.models.sampling import Sampler, Spread
+from mindchat.models.scoring import score_options, span_attention
+from mindchat.models.templates import PLAIN_STOP, ChatFormat, Rendered
+from mindchat.models.tokens import Vocabulary
+from mindchat.ports import NEVER, Cancel
+from mindchat.values import Choice, Draft, Piece, Prefilled, Prompt, Signal, Span, StreamItem, Token
+
+_SAMPLE = "Paris is the capital of France, and its river is the Seine."
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32, "auto": torch.float32}
+
+
+class HFModel:
+    """A causal language model with its signals. Implements mindchat.ports.Model."""
+
+    def __init__(self, model: Any, tokenizer: Any, section: ModelSection, *, id: str) -> None:  # noqa: A002 - the port's name
+        self.section = section
+        self._id = id
+        self.vocabulary = Vocabulary(tokenizer)
+        self.format = ChatFormat(self.vocabulary)
+        self.backbone = Backbone(model, self.vocabulary.continuation(_SAMPLE))
+        self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
+        self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
+        config = model.config.get_text_config()
+        self._window: int = min(section.window or config.max_position_embeddings, config.max_position_embeddings)
+        measured = {Signal.ATTENTION} if self.backbone.probe is not None else set()
+        self._provides = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.HIDDEN} | measured)
+        self._used = [0, 0, 0]
+
+    @classmethod
+    def load(cls, folder: Path, section: ModelSection, *, id: str) -> HFModel:  # noqa: A002
+        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people."""
+        if section.threads:
+            torch.set_num_threads(section.threads)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        dtype = torch.bfloat16 if device == "cuda" and section.arithmetic == "auto" else _DTYPES[section.arithmetic]
+        logging.disable_progress_bar()  # it writes over the screen
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        name = attention.register()
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True)
+        return cls(model.to(device).eval(), tokenizer, section, id=id)
+
+    # ── facts ──
+
+    @property
+    def id(self) -> str:
+        """Catalogue id or path."""
+        return self._id
+
+    @property
+    def provides(self) -> frozenset[Signal]:
+        """The signals it can measure; without ATTENTION if the self-check at load failed."""
+        return self._provides
+
+    @property
+    def window(self) -> int:
+        """Most tokens of prompt and generation together."""
+        return self._window
+
+    def count(self, prompt: Prompt) -> int:
+        """Tokens of the prompt as it would be sent."""
+        return len(self.format.render(prompt).ids)
+
+    def render(self, prompt: Prompt) -> str:
+        """Every character that would be sent, chat template included."""
+        return self.format.render(prompt).text
+
+    def usage(self) -> tuple[int, int, int]:
+        """(prompt tokens new, prompt tokens cached, generated) since the last call."""
+        used = (self._used[0], self._used[1], self._used[2])
+        self._used = [0, 0, 0]
+        return used
+
+    # ── verbs ──
+
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        want: frozenset[Signal],
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        allow: Sequence[str] | None = None,
+        cancel: Cancel = NEVER,
+    ) -> Iterator[StreamItem]:
+        """See mindchat.ports.Model.stream. Raises WindowError if the prompt alone fills the window."""
+        rendered = self._fit(prompt)
+        request = self._request(rendered, want, max_tokens, stop, cancel)
+        options = None if allow is None else [tuple(self.vocabulary.continuation(option)) for option in allow]
+        greedy = Greedy(self.backbone, self.vocabulary, self.ends, request, options)
+        line = self.store.take(rendered.ids[:-1])
+        try:
+            logits = yield from self._prefill(line, rendered.ids, cancel)
+            for item in greedy.run(line, logits):
+                self._used[2] += isinstance(item, Token)
+                yield item
+        finally:
+            self.store.give(line)
+
+    def sample(
+        self,
+        prompt: Prompt,
+        *,
+        n: int,
+        want: frozenset[Signal],
+        max_tokens: int,
+        temperature: float = 1.0,
+        top_k: int = 50,
+        top_p: float = 0.9,
+        seed: int = 0,
+        stop: Sequence[str] = (),
+        cancel: Cancel = NEVER,
+    ) -> Sequence[Draft]:
+        """See mindchat.ports.Model.sample: the same seed gives the same samples."""
+        rendered = self._fit(prompt)
+        request = self._request(rendered, want, max_tokens, stop, cancel)
+        sampler = Sampler(self.backbone, self.vocabulary, self.ends, request, Spread(temperature, top_k, top_p, seed))
+        line = self.store.take(rendered.ids[:-1])
+        try:
+            logits = self._prefilled(line, rendered.ids, cancel)
+            kv = line.kv.branch(len(line.ids), n, room=request.max_tokens + 2)
+        finally:
+            self.store.give(line)
+        drafts = sampler.run(kv, logits.expand(n, -1), n)
+        self._used[2] += sum(len(draft.tokens) for draft in drafts)
+        return drafts
+
+    def choose(self, prompt: Prompt, options: Sequence[str], *, cancel: Cancel = NEVER) -> Sequence[Choice]:
+        """See mindchat.ports.Model.choose."""
+        rendered = self._fit(prompt)
+        ids = [self.vocabulary.continuation(option) for option in options]
+        line = self.store.take(rendered.ids[:-1])
+        try:
+            logits = self._prefilled(line, rendered.ids, cancel)
+            totals = score_options(self.backbone, line.kv, logits, ids, cancel)
+        finally:
+            self.store.give(line)
+        self._used[0] += sum(map(len, ids))
+        return [Choice(option, total, len(tokens)) for option, total, tokens in zip(options, totals, ids, strict=True)]
+
+    def attention(self, prompt: Prompt, draft: Draft, span: Span, *, cancel: Cancel = NEVER) -> Sequence[Piece]:
+        """See mindchat.ports.Model.attention; pieces are all tokens before the span. Raises CapabilityError if it cannot measure attention."""
+        if Signal.ATTENTION not in self._provides:
+            raise CapabilityError(f"{self._id} cannot measure attention here.", "Choose a policy that needs none, such as flare.")
+        rendered = self._fit(prompt)
+        ids = (*rendered.ids, *draft.ids[: span.start])
+        line = self.store.take(ids)
+        try:
+            self._used[1] += len(line.ids)
+            for _ in self._feed(line, ids, cancel):
+                pass
+            weights = span_attention(self.backbone, line, draft.ids[span.start : span.end], cancel)
+        finally:
+            self.store.give(line)
+        origins = (*rendered.origins, *["reasoning"] * span.start)
+        return [Piece(text, weight, origin) for text, weight, origin in zip(self.vocabulary.shown(ids), weights, origins, strict=True)]
+
+    # ── feeding ──
+
+    def _fit(self, prompt: Prompt) -> Rendered:
+        rendered = self.format.render(prompt)
+        if len(rendered.ids) >= self._window:
+            raise WindowError(
+                f"The prompt has {len(rendered.ids)} tokens; the window of {self._id} has {self._window}.",
+                "Shorten the question, lower -k or --repeat, or raise model.window.",
+            )
+        return rendered
+
+    def _request(self, rendered: Rendered, want: frozenset[Signal], max_tokens: int, stop: Sequence[str], cancel: Cancel) -> Request:
+        stops = (*stop, PLAIN_STOP) if self.format.plain else tuple(stop)
+        return Request(want & self._provides, min(max_tokens, self._window - len(rendered.ids)), tuple(s for s in stops if s), cancel)
+
+    def _prefill(self, line: Line, ids: Sequence[int], cancel: Cancel) -> Generator[Prefilled, None, Tensor]:
+        """Complete the line to `ids`, reporting after each chunk; returns the logits (1, V) behind it."""
+        started, cached = time.perf_counter(), len(line.ids)
+        self._used[1] += cached
+        last: Tensor | None = None
+        for logits in self._feed(line, ids, cancel):
+            last = logits
+            yield Prefilled(len(line.ids), len(ids), cached, time.perf_counter() - started)
+        assert last is not None
+        return last
+
+    def _prefilled(self, line: Line, ids: Sequence[int], cancel: Cancel) -> Tensor:
+        """_prefill() without the news."""
+        self._used[1] += len(line.ids)
+        last: Tensor | None = None
+        for logits in self._feed(line, ids, cancel):
+            last = logits
+        assert last is not None
+        return last
+
+    def _feed(self, line: Line, ids: Sequence[int], cancel: Cancel) -> Iterator[Tensor | None]:
+        """Feed what the line lacks of `ids` in chunks that end at multiples of the chunk size; the last one yields logits (1, V)."""
+        size = self.section.prefill_chunk
+        while len(line.ids) < len(ids):
+            cancel.check()
+            at = len(line.ids)
+            end = min((at // size + 1) * size, len(ids))
+            logits = self.backbone.forward(torch.tensor([ids[at:end]], device=self.backbone.device), line.kv, int(end == len(ids)))
+            line.ids += ids[at:end]
+            self._used[0] += end - at
+            yield None if logits is None else logits[:, -1]
+
+
+def _ends(generation: Any, tokenizer: Any) -> frozenset[int]:
+    """End ids as the model's own files name them."""
+    named = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
+    return frozenset(i for each in named for i in (each if isinstance(each, (list, tuple)) else [each]) if i is not None)

@@ -1,0 +1,99 @@
+"""From text to index terms, the same for passages and queries.
+
+Owns: Unicode folding, word boundaries, stop words, stemming, n-grams for scripts without spaces. Does not own: scoring, storage.
+A query is only ever analysed here, never parsed: no character of it has a meaning as syntax.
+Sources: Snowball stemmers (PyStemmer); stop lists as shipped with Whoosh.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+VERSION = 1
+"""Part of every index manifest: an index built by another version is rebuilt."""
+MAX_TERM = 64
+"""Characters of the longest term; the rest of a longer word is ignored (base64, hashes)."""
+_CACHE_LIMIT = 400_000
+
+STEMMERS = {
+    "ar": "arabic", "da": "danish", "de": "german", "en": "english", "es": "spanish", "fi": "finnish", "fr": "french", "hu": "hungarian",
+    "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+"""Language code → Snowball algorithm. Other codes index words as they are, only folded."""
+
+_WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])*")  # Indic vowel signs are no word characters to `re`
+_NGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
+_RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
+_HAS_NGRAM = re.compile(f"[{_NGRAM}]")
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670]")
+
+
+def fold(text: str) -> str:
+    """Case, compatibility forms and the accents of alphabets removed; voicing marks of kana and vowel signs of Indic scripts stay."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
+
+
+class Analyzer:
+    """Terms of one language. Instances are cheap to make and keep a cache of stems; not shared between threads while indexing."""
+
+    def __init__(self, language: str = "en") -> None:
+        self.language = language
+        self._stops, self._stemmer = _resources(language)
+        self._known: dict[str, bytes] = {}
+
+    def terms(self, text: str) -> list[bytes]:
+        """UTF-8 terms in text order, stop words left out; [] if nothing is searchable."""
+        folded = fold(text)
+        words = _WORD.findall(folded)
+        if not folded.isascii() and _HAS_NGRAM.search(folded):
+            words = [piece for word in words for piece in _pieces(word)]
+        known, found = self._known, []
+        for word in words:
+            term = known.get(word)
+            if term is None:
+                term = self._term(word)
+            if term:
+                found.append(term)
+        return found
+
+    def counts(self, text: str) -> Counter[bytes]:
+        """How often each term stands in the text."""
+        return Counter(self.terms(text))
+
+    def _term(self, word: str) -> bytes:
+        if len(self._known) >= _CACHE_LIMIT:
+            self._known.clear()
+        stop, short = word in self._stops, word[:MAX_TERM]
+        term = "" if stop else self._stemmer.stemWord(short) if self._stemmer else short
+        # a lone surrogate cannot be written as UTF-8; such a word simply has no term
+        self._known[word] = encoded = term.encode("utf-8", "ignore")
+        return encoded
+
+
+def _pieces(word: str) -> Sequence[str]:
+    """Overlapping bigrams for runs of a script without spaces, other runs whole."""
+    pieces: list[str] = []
+    for run in _RUNS.findall(word):
+        if len(run) > 1 and _HAS_NGRAM.match(run):
+            pieces += [run[at : at + 2] for at in range(len(run) - 1)]
+        else:
+            pieces.append(run)
+    return pieces
+
+
+def _resources(language: str) -> tuple[frozenset[str], Any]:
+    """(stop words, stemmer or None) of a language code; both empty for a language we have nothing for."""
+    if language not in STEMMERS:
+        return frozenset(), None
+    import Stemmer
+    from whoosh.lang.stopwords import stoplists
+
+    words = stoplists.get(language, frozenset())
+    pieces = {piece for word in words for piece in _WORD.findall(fold(word))}
+    return frozenset(pieces | {"s", "t"} if language == "en" else pieces), Stemmer.Stemmer(STEMMERS[language], 0)

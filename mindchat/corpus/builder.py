@@ -1,0 +1,162 @@
+"""One new generation: what changed goes into a copy of the index of record, then the matrix is derived from it.
+
+Owns: telling new, changed and vanished passages from the registry's stream; passages that stand in several places. Does not own: locks,
+the pointer (generations), when to build (index).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from mindchat.corpus.analyze import Analyzer
+from mindchat.corpus.bm25f import Params
+from mindchat.corpus.generations import Store, link_tree
+from mindchat.corpus.matrix import Matrix, from_record
+from mindchat.corpus.record import Record, Writer, fingerprint
+from mindchat.values import Passage
+
+
+def _same_words(passage: Passage) -> bytes:
+    whole = "\0".join((passage.title, passage.heading, passage.text))
+    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class Builder:
+    """Collects passages by offer(), then settle(), commit(), derive() in this order; close() in any case."""
+
+    def __init__(self, store: Store, base: Path | None, analyzer: Analyzer) -> None:
+        self.added = self.deleted = self.kept = 0
+        self.places: dict[str, list[str]] = {}
+        """Passage id → uris of further documents that hold the same passage."""
+        self._store, self._base, self._analyzer = store, base, analyzer
+        self._folder: Path | None = None
+        self._writer: Writer | None = None
+        self._known = _known(base)
+        self._ids: dict[str, int] = {}
+        self._words: dict[bytes, str] = {}
+
+    @property
+    def folder(self) -> Path:
+        """The generation being built; it exists from the first change on."""
+        if self._folder is None:
+            self._folder = self._store.begin()
+            if self._base is not None:
+                link_tree(self._base / "record", self._folder / "record")
+        return self._folder
+
+    def offer(self, passage: Passage) -> None:
+        """The next passage of the registry; each id, and each text under the same title, is indexed once."""
+        twin = passage.id if passage.id in self._ids else self._words.setdefault(_same_words(passage), passage.id)
+        if twin != passage.id or passage.id in self._ids:
+            self.places.setdefault(twin, []).append(passage.document)
+            return
+        number, print_ = self._known.get(passage.id, (-1, b""))
+        if number >= 0 and print_ == fingerprint(passage):
+            self._ids[passage.id] = number
+            self.kept += 1
+            return
+        self._ids[passage.id] = -1
+        self._open_writer().add(passage)
+        self.added += 1
+
+    def settle(self) -> bool:
+        """Delete what is gone or was replaced; whether anything differs from the base."""
+        gone = [number for id_, (number, _) in self._known.items() if self._ids.get(id_, -1) < 0]
+        if gone:
+            self._open_writer().delete(gone)
+            self.deleted = len(gone)
+        return bool(self._writer) or self.places != _read_places(self._base)
+
+    def commit(self) -> None:
+        """Write the index of record."""
+        if self._writer is None and self._base is None:
+            self._open_writer()
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.commit()
+
+    def derive(self, params: Params | None) -> int:
+        """Write matrix (unless None) and places; the number of searchable passages."""
+        (self.folder / "places.json").write_text(json.dumps(self.places), encoding="utf-8")
+        record = Record(self.folder / "record")
+        try:
+            if params is not None:
+                from_record(record, params).save(self.folder / "matrix")
+            return int(record.rows.live.sum())
+        finally:
+            record.close()
+
+    def close(self) -> None:
+        """Drop what was not finished."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.cancel()
+        if self._folder is not None:
+            self._store.abandon(self._folder)
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            self._writer = Writer(self.folder / "record", self._analyzer, create=self._base is None)
+        return self._writer
+
+
+def _known(base: Path | None) -> dict[str, tuple[int, bytes]]:
+    """Passage id → (document number, fingerprint) of the base."""
+    if base is None:
+        return {}
+    record = Record(base / "record")
+    try:
+        rows = record.rows
+        return {id_: (number, print_) for number, (id_, print_) in enumerate(zip(rows.ids, rows.prints, strict=True)) if rows.live[number]}
+    finally:
+        record.close()
+
+
+def _read_places(base: Path | None) -> dict[str, list[str]]:
+    return {} if base is None else read_places(base)
+
+
+def read_places(generation: Path) -> dict[str, list[str]]:
+    """Passage id → uris of further documents that hold the same passage."""
+    places: dict[str, list[str]] = json.loads((generation / "places.json").read_bytes())
+    return places
+
+
+def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
+    """How record and matrix of a generation differ from the registry's passages and from each other, one sentence each."""
+    known, seen, words = _known(generation), set[str](), set[bytes]()
+    missing = changed = 0
+    for passage in passages:
+        if passage.id in seen or _same_words(passage) in words:
+            continue
+        seen.add(passage.id)
+        words.add(_same_words(passage))
+        if passage.id not in known:
+            missing += 1
+        elif known[passage.id][1] != fingerprint(passage):
+            changed += 1
+    extra = len(known.keys() - seen)
+    for count, what in ((missing, "missing from the index"), (changed, "older in the index than in the registry"), (extra, "in the index only")):
+        if count:
+            yield f"{count:,} passages are {what}; mindchat index sync mends it."
+    if (generation / "matrix").is_dir():
+        yield from _matrix_differences(generation)
+
+
+def _matrix_differences(generation: Path) -> Iterator[str]:
+    import msgspec
+
+    params = msgspec.convert(json.loads((generation / "manifest.json").read_bytes())["params"], Params)
+    record, stored = Record(generation / "record"), Matrix.load(generation / "matrix")
+    try:
+        fresh = from_record(record, params)
+    finally:
+        record.close()
+    same = all(np.array_equal(getattr(fresh, name), getattr(stored, name)) for name in ("ends", "columns", "impacts", "document"))
+    if not same or list(fresh.terms) != list(stored.terms) or list(fresh.ids) != list(stored.ids):
+        yield "The impact matrix differs from the index of record; mindchat index rebuild mends it."

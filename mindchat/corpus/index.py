@@ -1,0 +1,287 @@
+"""The search index of one collection: keeps up with the registry, answers queries, mends itself.
+
+Owns: ports.Retriever; bringing a new generation up to the registry's state; choosing between impact matrix and index of record; damage.
+Does not own: documents and their texts (registry), the files' layout (generations), the formula (bm25f).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace as changed
+
+from mindchat.config import IndexSection
+from mindchat.corpus.analyze import VERSION, Analyzer
+from mindchat.corpus.bm25f import Params
+from mindchat.corpus.generations import FORMAT, Damaged, Store, full_disk_is_an_error
+from mindchat.errors import IndexMissingError
+from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.values import Passage, Query
+
+if TYPE_CHECKING:
+    from mindchat.corpus.opened import Opened
+
+_EVERY = 200
+"""Passages between two looks at the cancel token and two progress reports."""
+_BYTES_A_PASSAGE = 3000
+"""Preflight estimate of disk space, record and matrix together."""
+
+
+class IndexStatus(Struct, frozen=True):
+    """What `index status` tells."""
+
+    collection: str
+    generation: str | None
+    passages: int
+    """Searchable now."""
+    registered: int
+    """In the registry; more or fewer than `passages` means that a sync is due."""
+    documents: int
+    built: str
+    served_by: str
+    """matrix | whoosh | nothing."""
+    pending: bool
+    """An earlier update did not finish; `sync` resumes it."""
+    writer: int | None
+    """Process id of whoever is writing now."""
+    bytes_on_disk: int
+
+
+class Update(Struct, frozen=True):
+    """What bringing the index up to date changed."""
+
+    added: int
+    deleted: int
+    passages: int
+    generation: str | None
+    seconds: float
+    rebuilt: bool = False
+
+
+class Progress(Struct, frozen=True):
+    """How far an update is."""
+
+    phase: str
+    """index | commit | matrix."""
+    done: int
+    total: int
+
+
+def params_of(section: IndexSection) -> Params:
+    """The formula's numbers as configured."""
+    return Params(section.k1, section.b, section.title_boost)
+
+
+def folder_name(collection: str) -> str:
+    """A collection's name as one harmless folder name."""
+    safe = re.sub(r"[^\w.-]", "_", collection, flags=re.ASCII).strip(".")
+    if safe == collection:
+        return safe
+    return f"{safe[:80]}-{format(zlib.crc32(collection.encode('utf-8', 'surrogatepass')), '08x')}"
+
+
+class Index:
+    """ports.Retriever over one collection of a registry. Searching is safe from several threads and beside a writer."""
+
+    def __init__(
+        self, folder: Path, section: IndexSection, registry: Registry, collection: str = "user", *, notify: Callable[[str], None] | None = None
+    ) -> None:
+        self.store = Store(folder / folder_name(collection))
+        self.section, self.registry, self.collection = section, registry, collection
+        self.notify = notify or (lambda _: None)
+        self._opened: Opened | None = None
+        self._guard = threading.RLock()
+
+    # ── searching ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
+        """At most k passages, best first, only from documents under one of the paths `within` if given. Raises IndexMissingError."""
+        opened = self._open()
+        found: list[Passage] = []
+        for id_, score in opened.search(query.text, k, within):
+            passage = self.registry.passage(id_)
+            if passage is not None:  # removed since the index was built: it must not answer any more
+                found.append(changed(passage, score=score, rank=len(found) + 1))
+            if len(found) == k:
+                break
+        return found
+
+    def close(self) -> None:
+        """Release open files."""
+        with self._guard:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    def _open(self) -> Opened:
+        from mindchat.corpus.opened import Opened
+
+        with self._guard:
+            name = self.store.current()
+            if self._opened is not None and self._opened.name == name:
+                return self._opened
+            self.close()
+            if name is None and self.registry.count(self.collection)[1] == 0:
+                raise IndexMissingError("Nothing has been indexed yet.", "Add documents with: mindchat index add PATH")
+            if name is None:
+                self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
+                self.rebuild()
+            try:
+                self._opened = Opened.open(self.store, self._current(), self.section, self.notify)
+            except Damaged as error:
+                self._mend(error)
+                self._opened = Opened.open(self.store, self._current(), self.section, self.notify)
+            return self._opened
+
+    def _current(self) -> str:
+        name = self.store.current()
+        if name is None:
+            raise IndexMissingError("Nothing has been indexed yet.", "Add documents with: mindchat index add PATH")
+        return name
+
+    def _mend(self, error: Damaged) -> None:
+        """Rebuild a damaged generation, unless another process has done so while we waited for the lock."""
+        name = self._current()
+        self.notify(f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside.")
+        with self.lock():
+            if self.store.current() == name:
+                self.store.set_aside(name)
+                self._drain(self._update(full=True, cancel=NEVER))
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Be the only writer of this collection; raises IndexLockedError after index.lock_seconds. Re-entrant within a thread."""
+        return self.store.lock(self.section.lock_seconds)
+
+    def build(self, *, cancel: Cancel = NEVER) -> Update:
+        """Bring the index to the registry's state; builds it if there is none."""
+        return self.sync(cancel=cancel)
+
+    def sync(self, *, cancel: Cancel = NEVER) -> Update:
+        """Bring the index to the registry's state. Nothing changes on disk if it is there already."""
+        with self.lock():
+            return self._drain(self._update(full=False, cancel=cancel))
+
+    def rebuild(self, *, cancel: Cancel = NEVER) -> Update:
+        """Build a new generation from the registry alone."""
+        with self.lock():
+            return self._drain(self._update(full=True, cancel=cancel))
+
+    def updates(self, *, full: bool = False, cancel: Cancel = NEVER) -> Iterator[Progress | Update]:
+        """sync() or rebuild() step by step; the last item is the Update. The caller holds lock()."""
+        yield from self._update(full=full, cancel=cancel)
+
+    @staticmethod
+    def _drain(steps: Iterator[Progress | Update]) -> Update:
+        last: Progress | Update | None = None
+        for last in steps:  # noqa: B007 - only the last matters
+            pass
+        assert isinstance(last, Update)
+        return last
+
+    def _update(self, *, full: bool, cancel: Cancel) -> Iterator[Progress | Update]:
+        from mindchat.corpus.builder import Builder
+
+        started = time.monotonic()
+        base = None if full else self._base()
+        total = self.registry.count(self.collection)[1]
+        self.store.need_space(total * _BYTES_A_PASSAGE)
+        builder = Builder(self.store, base, Analyzer(self.section.language))
+        try:
+            with full_disk_is_an_error(self.store.root):
+                for number, passage in enumerate(self.registry.passages(self.collection), 1):
+                    builder.offer(passage)
+                    if number % _EVERY == 0:
+                        cancel.check()
+                        yield Progress("index", number, max(total, number))
+                params = params_of(self.section)
+                if builder.settle() or base is None or self._stale(base, params):
+                    yield Progress("commit", total, total)
+                    builder.commit()
+                    cancel.check()
+                    yield Progress("matrix", total, total)
+                    passages = builder.derive(params if self.section.matrix else None)
+                    cancel.check()
+                    name: str | None = self.store.finish(
+                        builder.folder, passages=passages, language=self.section.language, params=params, seconds=time.monotonic() - started
+                    )
+                else:
+                    name, passages = self.store.current(), builder.kept
+                self.store.set_pending(False)
+        finally:
+            builder.close()
+        yield Update(builder.added, builder.deleted, passages, name, time.monotonic() - started, base is None)
+
+    def _stale(self, base: Path, params: Params) -> bool:
+        manifest = self.store.manifest(base.name)
+        return manifest.has_matrix != self.section.matrix or manifest.params != params
+
+    def _base(self) -> Path | None:
+        """The generation to start from; None if there is none, it is damaged, or it was analysed in another way."""
+        name = self.store.current()
+        if name is None:
+            return None
+        try:
+            manifest = self.store.manifest(name)
+        except Damaged as error:
+            self.notify(f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside.")
+            self.store.set_aside(name)
+            return None
+        if (manifest.language, manifest.analysis, manifest.format) != (self.section.language, VERSION, FORMAT):
+            self.notify("The index was made with other language settings or by another version; it is rebuilt from the registry.")
+            return None
+        return self.store.root / name
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def pending(self) -> bool:
+        """Whether an earlier update did not finish; sync() resumes it."""
+        return self.store.pending
+
+    def status(self) -> IndexStatus:
+        """The state on disk, without opening the index."""
+        documents, registered = self.registry.count(self.collection)
+        name, manifest = self.store.current(), None
+        try:
+            manifest = self.store.manifest(name) if name else None
+        except Damaged as error:
+            self.notify(f"The index is damaged ({error}); the next search or sync rebuilds it.")
+        served = "nothing" if manifest is None else "matrix" if manifest.has_matrix and self.section.matrix else "whoosh"
+        size = sum(path.stat().st_size for path in (self.store.root / name).rglob("*") if path.is_file()) if name else 0
+        passages, built = (manifest.passages, manifest.built) if manifest else (0, "")
+        return IndexStatus(
+            self.collection, name, passages, registered, documents, built, served, self.pending, self.store.holder(), size
+        )
+
+    def verify(self) -> list[str]:
+        """Every difference found between files, manifest, record, matrix and registry, one sentence each; [] if all is well."""
+        from mindchat.corpus.builder import differences
+
+        name = self.store.current()
+        if name is None:
+            return [] if self.registry.count(self.collection)[1] == 0 else ["There is no index although documents are registered."]
+        try:
+            self.store.manifest(name)
+        except Damaged as error:
+            return [f"Damaged: {error}."]
+        found = list(differences(self.store.root / name, self.registry.passages(self.collection)))
+        return ([*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found)
+
+    def forget(self) -> None:
+        """Remove every file of this collection's index."""
+        with self.lock():
+            self.close()
+            for path in self.store.root.iterdir():
+                if not path.name.startswith("write.lock"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()

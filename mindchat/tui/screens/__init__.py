@@ -1,0 +1,1 @@
+"""Full screens: the chat and what opens over it."""

@@ -1,0 +1,135 @@
+"""Slash lines: from the prompt to the command table, and from a reply's action to the screen.
+
+Owns: finding the command, the nearest match for a mistyped one (the text goes back into the prompt), ACTIONS. Does not own: what commands do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from mindchat.clean import clean_line
+from mindchat.commands import COMMANDS, Reply, nearest
+from mindchat.trace import Trace
+from mindchat.tui import complete
+from mindchat.tui.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from mindchat.tui.screens.chat import ChatScreen
+
+ALIASES = {"exit": "quit", "q": "quit", "?": "help"}
+
+
+class Slash:
+    """The slash side of one chat screen."""
+
+    def __init__(self, chat: ChatScreen) -> None:
+        self._chat = chat
+        self._choices: dict[str, list[str]] = {}
+        self._asked: set[str] = set()
+
+    # ── completion ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def suggest(self, text: str) -> list[complete.Suggestion]:
+        """Suggestions for the prompt; argument values are asked of the session once and remembered until a command ran."""
+        return complete.suggest(text, self._known)
+
+    def _known(self, name: str) -> list[str]:
+        command = COMMANDS[name]
+        if command.choices is not None and name not in self._asked:
+            self._asked.add(name)
+            self._chat.run_worker(self._learn(name), group="choices", exit_on_error=False)
+        return self._choices.get(name, [])
+
+    async def _learn(self, name: str) -> None:
+        choices = COMMANDS[name].choices
+        assert choices is not None
+        self._choices[name] = [clean_line(value) for value in await self._chat.bridge.call(choices)]
+        self._chat.query_one(Prompt).refresh_list()
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self, text: str) -> None:
+        """Run a slash line."""
+        name, _, args = text[1:].partition(" ")
+        name = ALIASES.get(name.strip().lower(), name.strip().lower())
+        if name == "quit":  # must work while the engine thread is busy
+            self._chat.app.leave()  # type: ignore[attr-defined]
+            return
+        command = COMMANDS.get(name)
+        if command is None:
+            guess = nearest(name)
+            said = f"There is no /{clean_line(name, 40)}." + (f" Did you mean /{guess}?" if guess else " /help lists all commands.")
+            await self._chat.note("", said, ok=False)
+            self._chat.query_one(Prompt).restore(text)
+            return
+        self._asked.clear()
+        self._chat.begin_command(name)
+        self._chat.bridge.command(command, args.strip())
+
+    async def act(self, name: str, reply: Reply) -> None:
+        """What a screen does besides showing the reply's text."""
+        action, _, rest = reply.action.partition(":")
+        if not action:
+            return
+        handler = ACTIONS.get(action)
+        if handler is None:
+            await self._chat.note("", f"This screen cannot {clean_line(reply.action, 40)} yet.", ok=False)
+            return
+        await handler(self, rest, reply.data)
+
+    # ── actions ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _quit(self, _: str, __: Any) -> None:
+        self._chat.app.leave()  # type: ignore[attr-defined]
+
+    async def _new(self, _: str, __: Any) -> None:
+        await self._chat.clear(session=True)
+
+    async def _clear(self, _: str, __: Any) -> None:
+        await self._chat.clear(session=False)
+
+    async def _ask(self, _: str, data: Any) -> None:
+        await self._chat.ask(str(data))
+
+    async def _retry(self, _: str, __: Any) -> None:
+        await self._chat.retry()
+
+    async def _edit(self, _: str, data: Any) -> None:
+        self._chat.query_one(Prompt).restore(str(data or ""))
+
+    async def _pane(self, name: str, data: Any) -> None:
+        self._chat.open_pane(name)
+
+    async def _copy(self, _: str, data: Any) -> None:
+        if isinstance(data, str) and data:
+            self._chat.app.copy_text(data)  # type: ignore[attr-defined]
+        else:
+            self.copy_newest()
+
+    def copy_newest(self) -> None:
+        """Copy the newest answer."""
+        newest = self._chat.newest
+        if newest is None or newest.trace.answer is None:
+            self._chat.app.notify("There is no answer to copy yet.")
+        else:
+            self._chat.app.copy_text(newest.trace.answer.text)  # type: ignore[attr-defined]
+
+    def open_citation(self, trace: Trace, number: int) -> None:
+        """The passage screen."""
+        citation = next((c for c in trace.answer.citations if c.n == number), None) if trace.answer else None
+        if citation is None:
+            self._chat.app.notify(f"[{number}] has no source in this answer: unverified.", severity="warning")
+
+
+ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
+    "quit": Slash._quit,
+    "new": Slash._new,
+    "clear": Slash._clear,
+    "ask": Slash._ask,
+    "retry": Slash._retry,
+    "edit": Slash._edit,
+    "pane": Slash._pane,
+    "copy": Slash._copy,
+}
+"""Reply.action (before the colon) → what the screen does; after the colon stands a detail, Reply.data is its material."""

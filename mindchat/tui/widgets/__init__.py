@@ -1,0 +1,1 @@
+"""Parts of screens; each renders a Trace and keeps no state of its own from events."""

@@ -1,0 +1,294 @@
+"""The transcript: questions, reasoning, answers, citations, and what commands say.
+
+Owns: TurnView (drawn from a Trace; answer text goes to a MarkdownStream as it grows), Note, the welcome text's place, following the tail.
+Does not own: which turn is whose (the chat screen), opening citations (a message goes up).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from markdown_it import MarkdownIt
+from textual import events as tev
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Markdown, Static
+from textual.widgets.markdown import MarkdownStream
+
+from mindchat.clean import Cleaner, clean
+from mindchat.trace import Trace, counts
+from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, block, line, lines, seconds, short
+from mindchat.values import Citation
+
+LINK = "mindchat://citation/"
+_MARK = re.compile(r"\[(\d{1,3})\](?![(\[:])")
+
+
+def parser() -> MarkdownIt:
+    """Markdown without raw HTML: tags that a model writes are shown, not swallowed."""
+    return MarkdownIt("gfm-like", {"html": False, "linkify": False})
+
+
+def linked(text: str, known: set[int]) -> str:
+    """The answer with each citation mark as a link of ours; a mark without a citation is called unverified."""
+
+    def replace(match: re.Match[str]) -> str:
+        number = int(match[1])
+        return f"[\\[{number}\\]]({LINK}{number})" if number in known else f"\\[{number}: unverified\\]"
+
+    outside = re.split(r"(```.*?(?:```|\Z)|`[^`\n]*`)", text, flags=re.DOTALL)
+    return "".join(piece if index % 2 else _MARK.sub(replace, piece) for index, piece in enumerate(outside))
+
+
+def painted_reasoning(trace: Trace) -> Content:
+    """Accepted reasoning in order, with withdrawn stretches struck where they stood, then the draft."""
+    parts: list[tuple[str, str]] = []
+    at, reasoning = 0, trace.reasoning
+    for view in trace.sentences:
+        stays = view.text[: -len(view.retracted)] if view.retracted and view.text.endswith(view.retracted) else "" if view.retracted else view.text
+        found = reasoning.find(stays.strip(), at) if stays.strip() else -1
+        if found >= 0:
+            end = found + len(stays.strip())
+            parts.append((reasoning[at:end], MUTED))
+            at = end
+        if view.retracted:
+            parts += [(" ", ""), (view.retracted.strip(), STRUCK), (" ↩", WARN)]
+    parts.append((reasoning[at:], MUTED))
+    if trace.channel == "reasoning" and trace.drafting and trace.state == "running":
+        parts += [(trace.draft_text, f"italic {MUTED}"), ("▌", ACCENT)]
+    return block(*parts)
+
+
+def painted_summary(trace: Trace, opened: bool) -> Content:
+    """The one line over the reasoning."""
+    gone = sum(1 for view in trace.sentences if view.retracted)
+    hops = sum(1 for hop in trace.hops if hop.subquery)
+    words = [f"{len(trace.sentences)} sentence{'s' * (len(trace.sentences) != 1)}"] if trace.sentences else []
+    words += [f"{gone} withdrawn"] if gone else []
+    words += [f"{hops} looked up"] if hops else []
+    return line(("▾ " if opened else "▸ ", ACCENT), ("reasoning", MUTED), ("  " + " · ".join(words) if words else "", FAINT))
+
+
+def painted_outcome(trace: Trace) -> Content | None:
+    """The line under an answer, or what went wrong."""
+    if trace.failed is not None:
+        failed = trace.failed
+        rows = [line(("✗ ", BAD), (failed.message, BAD))]
+        return lines([*rows, line(("  " + failed.hint, MUTED))] if failed.hint else rows)
+    if trace.state == "cancelled":
+        return line(("■ stopped; what was written stays. ", WARN), ("/retry asks again", FAINT))
+    if trace.answer is None:
+        return None
+    answer, tally = trace.answer, counts(trace)
+    words = [f"confidence {answer.confidence:.2f}"] if answer.confidence is not None else []
+    words += [f"{tally['retrievals']} retrieval{'s' * (tally['retrievals'] != 1)}"]
+    words += [f"{tally['memory_hits']} from memory"] if tally["memory_hits"] else []
+    words += [seconds(trace.seconds), trace.stop.replace("_", " ")]
+    rows = [line(("✓ " if not answer.abstained else "∅ abstained  ", GOOD if not answer.abstained else WARN), (" · ".join(words), FAINT))]
+    if answer.abstained and answer.why:
+        rows.append(line(("  " + answer.why, MUTED)))
+    return lines(rows)
+
+
+class CitationOpened(Message):
+    """The user wants to see where [n] of a turn stands; citation None: the mark has no citation."""
+
+    def __init__(self, trace: Trace, number: int) -> None:
+        super().__init__()
+        self.trace, self.number = trace, number
+
+
+class CitationLine(Static, can_focus=True):
+    """One source: [n] title, quote."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("enter", "open", "Open passage")]
+
+    def __init__(self, trace: Trace, citation: Citation) -> None:
+        self._trace_shown, self._citation = trace, citation
+        titles = {passage.id: passage.title for passage in trace.passages}
+        title = titles.get(citation.passage) or citation.document
+        shown = line((f"[{citation.n}] ", f"bold {ACCENT}"), (short(title, 60), "underline"), (f"  “{short(citation.quote, 80)}”", FAINT))
+        super().__init__(shown, markup=False, classes="citation")
+
+    def action_open(self) -> None:
+        """Show the passage."""
+        self.post_message(CitationOpened(self._trace_shown, self._citation.n))
+
+    def on_click(self) -> None:
+        """A click opens it too."""
+        self.action_open()
+
+
+class Reasoning(Vertical):
+    """The model's reasoning: dim, apart from the answer, foldable."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="reasoning")
+        self.opened = True
+        self._trace = Trace()
+
+    def compose(self) -> ComposeResult:
+        """Summary line and body."""
+        yield Static(markup=False, classes="reasoning-title")
+        yield Static(markup=False, classes="reasoning-body")
+
+    def on_click(self, event: tev.Click) -> None:
+        """The summary line folds."""
+        if event.widget is not None and event.widget.has_class("reasoning-title"):
+            self.fold(not self.opened)
+
+    def fold(self, opened: bool) -> None:
+        """Open or close."""
+        self.opened = opened
+        self.show(self._trace)
+
+    def show(self, trace: Trace) -> None:
+        """Draw the trace's reasoning."""
+        self._trace = trace
+        self.display = bool(trace.reasoning or trace.sentences or (trace.drafting and trace.channel == "reasoning"))
+        if not self.display:
+            return
+        self.query_one(".reasoning-title", Static).update(painted_summary(trace, self.opened))
+        body = self.query_one(".reasoning-body", Static)
+        body.display = self.opened
+        if self.opened:
+            body.update(painted_reasoning(trace))
+
+
+class TurnView(Vertical):
+    """One question and everything that came of it."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__(classes="turn")
+        self.question = question
+        self.trace = Trace()
+        self._stream: MarkdownStream | None = None
+        self._cleaner = Cleaner()
+        self._taken = ""
+        self._finished = False
+
+    def compose(self) -> ComposeResult:
+        """Question, waiting line, reasoning, answer, outcome, sources."""
+        yield Static(block(self.question), markup=False, classes="question")
+        yield Reasoning()
+        yield Markdown(classes="answer", parser_factory=parser, open_links=False)
+        yield Static(markup=False, classes="outcome")
+        yield Vertical(classes="citations")
+
+    def on_mount(self) -> None:
+        """Nothing is shown before there is something."""
+        for name in (".reasoning", ".answer", ".citations"):
+            self.query_one(name).display = False
+        self.query_one(".outcome", Static).update(line(("… waiting for the model", FAINT)))
+
+    async def show(self, trace: Trace) -> None:
+        """Draw a newer trace."""
+        if self._finished:
+            return
+        self.trace = trace
+        self.query_one(Reasoning).show(trace)
+        if trace.state in ("answered", "failed", "cancelled"):
+            await self._finish(trace)
+            return
+        self.query_one(".outcome").display = not (trace.reasoning or trace.answer_text or trace.drafting)
+        await self._stream_answer(trace.answer_text + (trace.draft_text if trace.channel == "answer" else ""))
+
+    async def _stream_answer(self, text: str) -> None:
+        if not text or text == self._taken:
+            return
+        answer = self.query_one(".answer", Markdown)
+        answer.display = True
+        if not text.startswith(self._taken):
+            await self._stop_stream()
+            self._cleaner, self._taken = Cleaner(), ""
+            await answer.update("")
+        if self._stream is None:
+            self._stream = Markdown.get_stream(answer)
+        await self._stream.write(self._cleaner.feed(text[len(self._taken) :]))
+        self._taken = text
+
+    async def _stop_stream(self) -> None:
+        if self._stream is not None:
+            await self._stream.stop()
+            self._stream = None
+
+    async def _finish(self, trace: Trace) -> None:
+        self._finished = True
+        await self._stop_stream()
+        answer = trace.answer
+        text = answer.text if answer is not None else trace.answer_text + (trace.draft_text if trace.channel == "answer" else "")
+        known = {citation.n for citation in answer.citations} if answer is not None else set()
+        markdown = self.query_one(".answer", Markdown)
+        markdown.display = bool(text.strip())
+        if text.strip():
+            await markdown.update(linked(clean(text), known))
+        outcome = self.query_one(".outcome", Static)
+        outcome.display = True
+        outcome.update(painted_outcome(trace) or line(""))
+        if answer is not None:
+            self.query_one(Reasoning).fold(False)
+            holder = self.query_one(".citations")
+            holder.display = bool(answer.citations)
+            await holder.mount_all([CitationLine(trace, citation) for citation in answer.citations])
+
+    def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
+        """Only our own links lead anywhere by themselves; others are asked about by the screen."""
+        if event.href.startswith(LINK):
+            event.stop()
+            self.post_message(CitationOpened(self.trace, int(event.href.removeprefix(LINK) or 0)))
+
+
+class PastTurn(Vertical):
+    """A question and answer of a resumed session, from the store."""
+
+    def __init__(self, question: str, answer: str) -> None:
+        super().__init__(classes="turn past")
+        self.question, self.answer = question, answer
+
+    def compose(self) -> ComposeResult:
+        """Question and answer."""
+        yield Static(block(self.question), markup=False, classes="question")
+        yield Markdown(clean(self.answer), classes="answer", parser_factory=parser, open_links=False)
+
+
+class Note(Static):
+    """What a command said."""
+
+    def __init__(self, title: str, text: str, *, ok: bool = True) -> None:
+        super().__init__(markup=False, classes="note" if ok else "note failed")
+        self._title = title
+        self.say(text, ok=ok)
+
+    def say(self, text: str, *, ok: bool = True) -> None:
+        """Replace the text (progress of a long command)."""
+        self.set_class(not ok, "failed")
+        head = [line((self._title, TITLE if ok else f"bold {BAD}"))] if self._title else []
+        self.update(lines([*head, block(text)]) if text else lines(head))
+
+
+class Transcript(VerticalScroll, can_focus=True):
+    """Everything said in this session."""
+
+    HELP = """\
+# Chat
+Answers stream in; the model's reasoning stands dim above each answer, withdrawn words are struck. Click `[n]` or a source line to read the
+passage where it stands. `PgUp` holds the view while text arrives, `End` follows again.
+"""
+
+    def on_mount(self) -> None:
+        """Follow the tail."""
+        self.anchor()
+
+    @property
+    def following(self) -> bool:
+        """Whether new text scrolls into view."""
+        return self.max_scroll_y - self.scroll_offset.y <= 1 or not self._anchor_released
+
+    def follow(self) -> None:
+        """Back to the tail."""
+        self.anchor()
+        self.scroll_end(animate=False)

@@ -60,8 +60,8 @@ def plan(
         raise UsageError(f"--context {context} leaves nothing to search for the policy {', '.join(other)}.", "Use --policy none with it.")
     if open_corpus is not None and context != "retrieved":
         raise UsageError(f"--open and --context {context} exclude each other.", "Leave one of them out.")
-    if open_corpus is not None and not open_corpus.is_file():
-        raise UsageError(f"{open_corpus} is no file.", "Give a corpus of {id, title, text} lines.")
+    if open_corpus is not None and not open_corpus.exists():
+        raise UsageError(f"{open_corpus} does not exist.", "Give a corpus of {id, title, text} lines, or a folder of documents.")
     items, entries = _read(paths, n, seed)
     run = Run(
         seed=seed,
@@ -99,10 +99,14 @@ def _read(paths: Sequence[Path], n: int | None, seed: int) -> tuple[list[Item], 
 
 
 def _entry(path: Path, names: tuple[str, ...], questions: int) -> DatasetEntry:
+    """A file's facts; of a folder, the hash is over the names and bytes of all its files."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    for part in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
+        if path.is_dir():
+            digest.update(part.relative_to(path).as_posix().encode())
+        with part.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
     return DatasetEntry(path.stem, path.name, digest.hexdigest(), questions, names)
 
 

@@ -1,0 +1,166 @@
+"""How much memory a model will need, before it is loaded, and whether it fits.
+
+Owns: the shape of a model (from the catalogue, or from the headers of its files, without torch), the estimate, the memory that is free,
+the choice of window and arithmetic that fit. Does not own: loading (hf), the shapes of unpacked GGUF files (convert).
+Estimate, in bytes: parameters × bytes each  +  2 × layers × kv_heads × head_dim × bytes × tokens  +  cached prompts  +  a constant.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from mindchat.errors import ModelMissingError, ModelTooLargeError
+from mindchat.models.catalogue import Entry, catalogue
+from mindchat.models.download import megabytes
+
+WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "int8": 5.0}
+"""Bytes a parameter: int8 holds the fp32 weights as well, for the prefill."""
+CACHE_BYTES = {"fp32": 4.0, "bf16": 2.0, "int8": 4.0}
+"""Bytes a number of the key-value cache."""
+BASE = 500_000_000
+"""Interpreter, torch and transformers (250 MB measured with nothing loaded), and the activations of one prefill chunk, bytes."""
+CHUNK = 128
+"""Tokens of a prefill chunk: their logits are held at once."""
+MINIMUM_WINDOW = 2048
+"""Tokens; a model is refused rather than given a smaller window."""
+
+
+class Shape(Struct, frozen=True):
+    """What the estimate needs to know of a model."""
+
+    parameters: int
+    window: int
+    """Tokens."""
+    layers: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+
+
+class Estimate(Struct, frozen=True):
+    """Bytes by purpose."""
+
+    arithmetic: str
+    window: int
+    """Tokens the cache is counted for."""
+    weights: int
+    cache: int
+    """Keys and values of the running prompt, and cached earlier prompts."""
+    overhead: int
+
+    @property
+    def needed(self) -> int:
+        """The sum, bytes."""
+        return self.weights + self.cache + self.overhead
+
+
+def shape_of_entry(entry: Entry) -> Shape:
+    """The catalogue's figures."""
+    return Shape(entry.parameters, entry.window, entry.layers, entry.kv_heads, entry.head_dim, entry.vocabulary)
+
+
+def shape_of_folder(folder: Path) -> Shape:
+    """Read config.json and the headers of the safetensors files. Raises ModelMissingError if they are missing or make no sense."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        text = config.get("text_config") or config
+        heads = int(text["num_attention_heads"])
+        return Shape(
+            parameters=sum(math.prod(shape) for file in sorted(folder.glob("*.safetensors")) for shape in _tensor_shapes(file)),
+            window=int(text.get("max_position_embeddings") or MINIMUM_WINDOW),
+            layers=int(text["num_hidden_layers"]),
+            kv_heads=int(text.get("num_key_value_heads") or heads),
+            head_dim=int(text.get("head_dim") or int(text["hidden_size"]) // heads),
+            vocabulary=int(text["vocab_size"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelMissingError(f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors.") from error
+
+
+def _tensor_shapes(file: Path) -> list[list[int]]:
+    """Shapes in a safetensors file: 8 bytes of length (little endian), then a JSON header of that length."""
+    with file.open("rb") as handle:
+        length = int.from_bytes(handle.read(8), "little")
+        if not 0 < length < 100_000_000:
+            raise ValueError(f"{file.name} is no safetensors file")
+        header: dict[str, Any] = json.loads(handle.read(length))
+    return [list(map(int, tensor["shape"])) for name, tensor in header.items() if name != "__metadata__"]
+
+
+def estimate(shape: Shape, *, arithmetic: str = "fp32", window: int = 0, cache_mb: int = 0) -> Estimate:
+    """Memory of the model at this arithmetic and window (tokens; 0: the model's own), with up to `cache_mb` MB of cached prompts."""
+    tokens = min(window, shape.window) if window else shape.window
+    per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * CACHE_BYTES[arithmetic]
+    running = per_token * tokens
+    logits = CHUNK * shape.vocabulary * 4
+    return Estimate(
+        arithmetic, tokens, int(shape.parameters * WEIGHT_BYTES[arithmetic]), int(running + min(cache_mb * 1_000_000, running)), BASE + logits
+    )
+
+
+def available_memory() -> int:
+    """Bytes that can be used without swapping; a container's limit counts."""
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    return min([free, *_container_rest()])
+
+
+def _container_rest(root: Path = Path("/sys/fs/cgroup")) -> list[int]:
+    """What a cgroup (version 2, then 1) leaves to this process; empty where there is no limit."""
+    for folder, limit, used in ((root, "memory.max", "memory.current"), (root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes")):
+        try:
+            rest = int((folder / limit).read_text()) - int((folder / used).read_text())
+            # file pages that nobody uses are counted as used, but given back on demand
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            return [max(0, rest + int(stat.get("inactive_file", 0)))]
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return []
+
+
+def fit(shape: Shape, *, name: str, arithmetic: str, window: int, cache_mb: int, available: int | None = None) -> Estimate:
+    """The estimate of what will be used: "auto" takes fp32 if it fits, else bf16; an unset window (0) shrinks, by halves, to what fits.
+
+    Raises ModelTooLargeError naming both numbers and the nearest thing that would fit.
+    """
+    free = available_memory() if available is None else available
+    tried: list[Estimate] = []
+    for kind in ("fp32", "bf16") if arithmetic == "auto" else (arithmetic,):
+        tokens = window or shape.window
+        while True:
+            tried.append(estimate(shape, arithmetic=kind, window=tokens, cache_mb=cache_mb))
+            if tried[-1].needed <= free:
+                return tried[-1]
+            if window or tokens // 2 < MINIMUM_WINDOW:
+                break
+            tokens //= 2
+    raise _too_large(shape, name, min(tried, key=lambda one: one.needed), free)
+
+
+def _too_large(shape: Shape, name: str, least: Estimate, free: int) -> ModelTooLargeError:
+    hints = []
+    if least.window > MINIMUM_WINDOW:
+        hints.append(f"model.window = {MINIMUM_WINDOW}")
+    half = estimate(shape, arithmetic="bf16", window=MINIMUM_WINDOW)
+    if least.arithmetic != "bf16" and half.needed <= free:
+        hints.append(f"model.arithmetic = bf16 ({megabytes(half.needed)})")
+    smaller = [entry for entry in catalogue().values() if estimate(shape_of_entry(entry), window=MINIMUM_WINDOW).needed <= free]
+    smaller = [entry for entry in smaller if entry.parameters < shape.parameters]
+    if smaller:
+        hints.append(f"-m {max(smaller, key=lambda entry: entry.parameters).id}")
+    return ModelTooLargeError(
+        f"{name} needs about {megabytes(least.needed)} of memory in {least.arithmetic} with a window of {least.window} tokens; "
+        f"{megabytes(free)} are free.",
+        f"Try {' or '.join(hints)}." if hints else "Close other programs, or use a machine with more memory.",
+    )
+
+
+def unpack_need(parameters: int) -> int:
+    """Peak bytes while a GGUF of this many parameters is converted: the fp32 weights, one matrix twice, and the base."""
+    return int(parameters * 4 * 1.25) + BASE

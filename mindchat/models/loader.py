@@ -1,0 +1,77 @@
+"""From the setting model.name to a model that answers.
+
+Owns: the order resolve → estimate → pull → convert → estimate again → load, and keeping transformers off the network.
+Does not own: any of these steps (catalogue, estimate, store, convert, hf). Torch is imported only in the last one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from mindchat.config import ModelSection
+from mindchat.errors import ModelMissingError
+from mindchat.events import ModelLoading
+from mindchat.models import MODELS
+from mindchat.models.catalogue import Reference, resolve
+from mindchat.models.estimate import Estimate, Shape, fit, shape_of_entry, shape_of_folder
+from mindchat.models.hub import stay_offline
+from mindchat.models.store import Store
+from mindchat.ports import Model
+
+Progress = Callable[[ModelLoading], None]
+
+
+def open_model(section: ModelSection, models_folder: Path, progress: Progress | None = None, fetch: bool = True) -> Model:
+    """The model that section.name stands for, ready to generate; pulled and converted first if it is missing and `fetch` is set.
+
+    `progress` hears of every phase, about ten times a second while bytes move, and may raise to stop (what was fetched is kept).
+    With the model present no socket is opened. Raises UsageError (unknown name), ModelMissingError (missing and not to be fetched),
+    ModelTooLargeError (it cannot fit, also before it is fetched), DownloadError, MindChatError.
+    """
+    tell = progress or (lambda news: None)
+    started = time.monotonic()
+    folder, name = _folder(section, Store(models_folder), tell, fetch)
+    fitted = _fit(section, shape_of_folder(folder), name)
+    tell(ModelLoading("loading", seconds=time.monotonic() - started))
+    stay_offline()
+    module, _, cls = MODELS["hf"].partition(":")
+    model: Model = getattr(importlib.import_module(module), cls).load(folder, settings_for(section, fitted), id=name)
+    tell(ModelLoading("ready", 1, 1, time.monotonic() - started))
+    return model
+
+
+def settings_for(section: ModelSection, fitted: Estimate) -> ModelSection:
+    """The section with the window that fits where the user left it open, and "auto" decided where only bf16 fits.
+
+    Where fp32 fits "auto" stays: the back end knows whether there is a graphics processor, which computes faster in bf16.
+    """
+    decided = section.arithmetic if fitted.arithmetic == "fp32" else fitted.arithmetic
+    return msgspec.structs.replace(section, arithmetic=decided, window=section.window or fitted.window)
+
+
+def _fit(section: ModelSection, shape: Shape, name: str) -> Estimate:
+    return fit(shape, name=name, arithmetic=section.arithmetic, window=section.window, cache_mb=section.cache_mb)
+
+
+def _folder(section: ModelSection, store: Store, tell: Progress, fetch: bool) -> tuple[Path, str]:
+    """The folder to load and the id to show."""
+    try:
+        return store.path(section.name), store.info(section.name).id
+    except ModelMissingError:
+        if not fetch:
+            raise
+    reference: Reference = resolve(section.name)
+    if reference.entry:  # better refused now than after sixteen gigabytes
+        _fit(section, shape_of_entry(reference.entry), reference.id)
+    pull = store.pull(section.name)
+    try:
+        for news in pull:
+            tell(ModelLoading(news.phase, news.done, news.total, news.seconds))
+    finally:
+        pull.close()  # a raising `tell` leaves the generator open: locks and child process end here, not at garbage collection
+    return store.path(section.name), reference.id

@@ -18,7 +18,9 @@ _SENTENCE = re.compile(
     r"[.!?…]+[\"'”’»)\]]*(?=\s+[\"'“‘«(\[]*[^\W\d_a-zß-öø-ÿ]|\s+[\"'“‘«(\[]*\d|\s*\n)"  # an end mark, then space and no lower-case letter
     r"|[。！？]+[」』”’）]*"
 )
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Capt|Lt|Sgt|Rev|Hon|vs|etc|No|Nr|Vol|Fig|Eq|cf|ca|al|approx|[A-Z])|\b[a-z]\.[a-z])\.$")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Capt|Lt|Sgt|Rev|Hon|vs|etc|No|Nr|Vol|Fig|Eq|cf|ca|al|approx|[A-Z])|\b[a-z]\.[a-z])\.$"
+)
 _WORD = re.compile(r"\S+")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 

@@ -21,14 +21,16 @@ Complain = Callable[[str], None]
 _TEXT = "mindchat.corpus.readers.text:TextReader"
 _CODE = "mindchat.corpus.readers.text:CodeReader"
 
+_SOURCE = """
+.py .pyi .js .mjs .ts .tsx .jsx .java .kt .c .h .cc .cpp .hpp .cs .go .rs .rb .php .pl .lua .r .jl .scala .swift .m .sh .bash .zsh .ps1 .sql
+.hs .ml .clj .ex .exs .erl .dart .f90 .toml .ini .cfg .yaml .yml .css .scss .vue .proto .tf .mk .cmake .diff .patch
+"""
+
 READERS: dict[str, str] = {
     **dict.fromkeys((".txt", ".text", ".log", ".tex", ".org", ".adoc", ".srt", ".vtt"), _TEXT),
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "mindchat.corpus.readers.markdown:MarkdownReader"),
     **dict.fromkeys((".jsonl", ".ndjson"), "mindchat.corpus.readers.jsonl:JsonLinesReader"),
-    **dict.fromkeys(
-        [".py", ".pyi", ".js", ".mjs", ".ts", ".tsx", ".jsx", ".java", ".kt", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".go", ".rs", ".rb", ".php", ".pl", ".lua", ".r", ".jl", ".scala", ".swift", ".m", ".sh", ".bash", ".zsh", ".ps1", ".sql", ".hs", ".ml", ".clj", ".ex", ".exs", ".erl", ".dart", ".f90", ".toml", ".ini", ".cfg", ".yaml", ".yml", ".css", ".scss", ".vue", ".proto", ".tf", ".mk", ".cmake", ".diff", ".patch"],
-        _CODE,
-    ),
+    **dict.fromkeys(_SOURCE.split(), _CODE),
 }
 """Suffix, lower case, with its dot → reader."""
 

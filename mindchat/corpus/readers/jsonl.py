@@ -58,8 +58,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             start = file.read(4)
             file.seek(0)
             if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                for number, line in enumerate(decode(file.read(), path.name).split("\n"), 1):
-                    yield number, line.encode()
+                decoded = decode(file.read(), path.name).split("\n")
+                yield from ((number, line.encode()) for number, line in enumerate(decoded, 1) if line.strip())
                 return
             for number, raw in enumerate(file, 1):
                 line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw

@@ -216,7 +216,8 @@ class ChatStore:
         uid, moment = short_id("s", now(), os.urandom(8).hex()), now()
         with self.store.write() as connection:
             key = connection.execute(
-                "INSERT INTO session(uid, project, title, forked_from, created_at, updated_at) SELECT ?, project, title, uid, ?, ? FROM session WHERE id=?",
+                "INSERT INTO session(uid, project, title, forked_from, created_at, updated_at) "
+                "SELECT ?, project, title, uid, ?, ? FROM session WHERE id=?",
                 (uid, moment, moment, source),
             ).lastrowid
             connection.execute(

@@ -1,0 +1,452 @@
+"""The tables of facts: entities, upserts, contradictions, tombstones, quotas, audit trail. All SQL that writes a fact stands here.
+
+Owns: what happens to the tables when a claim is accepted. Does not own: whether it is accepted (facts.py), reading for an answer (recall.py).
+Every function takes the caller's connection inside Store.write(); none calls a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import math
+import secrets
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from mindchat.clean import clean_line
+from mindchat.memory.clock import now, short_id
+from mindchat.memory.confidence import Signals
+from mindchat.memory.folding import norm, search_text
+from mindchat.memory.slots import Predicate, predicates
+from mindchat.memory.store import Store, sqlite3
+
+Status = Literal["candidate", "active", "disputed"]
+OPEN = "('candidate','active','disputed','stale')"
+PER_DOCUMENT, PER_PROJECT, PER_GLOBAL = 200, 20_000, 5_000
+USER = "you"
+
+
+class Evidence(Struct, frozen=True):
+    """Where a claim comes from. A chunk's evidence names document, chunk and offsets; a person's own word is manual."""
+
+    source_type: Literal["chunk", "manual", "import"]
+    extractor: str
+    grounding: int
+    document_id: int | None = None
+    chunk_id: int | None = None
+    chunk_sha: str | None = None
+    quote: str | None = None
+    quote_start: int | None = None
+    quote_end: int | None = None
+    hop: int | None = None
+    subquery: str | None = None
+    signals: Signals = Signals()
+
+
+class Claim(Struct, frozen=True):
+    """A fact to be written."""
+
+    subject: str
+    predicate: Predicate
+    object: str
+    object_norm: str
+    confidence: float
+    status: Status
+    evidence: Evidence
+    disambig: str = ""
+    subject_type: str = ""
+    """Overrides the predicate's domain."""
+    kind: Literal["document", "user"] = "document"
+    calibrated: bool = False
+    lang: str = "und"
+    valid_from: str | None = None
+    valid_to: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The statement shown to people."""
+        return statement(self.subject, self.predicate, self.object)
+
+
+class Written(Struct, frozen=True):
+    """What became of a claim."""
+
+    outcome: Literal["new", "support", "tombstone", "quota"]
+    fact: int = 0
+    conflicts: tuple[int, ...] = ()
+    """Facts that are disputed or superseded because of it."""
+
+
+def statement(subject: str, predicate: Predicate, value: str) -> str:
+    """subject — relation — object, on one line of at most 300 characters."""
+    return clean_line(f"{subject} — {predicate.phrase} — {value}", 300)
+
+
+def seed_predicates(store: Store) -> None:
+    """Bring the predicate table to what is packaged."""
+    rows = {row["name"]: tuple(row) for row in store.rows("SELECT name, cardinality, mutable, range_type, inverse, ttl_days FROM predicate")}
+    wanted = {p.name: (p.name, p.cardinality, int(p.mutable), p.range, p.inverse or None, p.ttl_days) for p in predicates().values()}
+    missing = [row for name, row in wanted.items() if rows.get(name) != row]
+    if missing and not store.readonly:
+        with store.write() as connection:
+            connection.executemany(
+                "INSERT INTO predicate(name, cardinality, mutable, range_type, inverse, ttl_days) VALUES(?,?,?,?,?,?) ON CONFLICT(name) DO UPDATE SET "
+                "cardinality=excluded.cardinality, mutable=excluded.mutable, range_type=excluded.range_type, inverse=excluded.inverse, "
+                "ttl_days=excluded.ttl_days",
+                missing,
+            )
+
+
+def scope_id(connection: sqlite3.Connection, kind: str, name: str) -> int:
+    """The scope's key; made if it is new."""
+    connection.execute("INSERT INTO scope(kind, name) VALUES(?,?) ON CONFLICT(kind, name) DO NOTHING", (kind, name))
+    return int(connection.execute("SELECT id FROM scope WHERE kind=? AND name=?", (kind, name)).fetchone()[0])
+
+
+def session_id(connection: sqlite3.Connection, uid: str, scope: int) -> int:
+    """The session's key; made if it is new."""
+    connection.execute("INSERT INTO session(uid, scope_id, started_at) VALUES(?,?,?) ON CONFLICT(uid) DO NOTHING", (uid, scope, now()))
+    return int(connection.execute("SELECT id FROM session WHERE uid=?", (uid,)).fetchone()[0])
+
+
+def note(
+    connection: sqlite3.Connection,
+    name: str,
+    fact: int | None = None,
+    *,
+    session: int | None = None,
+    turn: int | None = None,
+    hop: int | None = None,
+    **detail: Any,
+) -> None:
+    """One row of the audit trail."""
+    text = json.dumps(detail, ensure_ascii=False) if detail else None
+    connection.execute(
+        "INSERT INTO event(at, session_id, turn_ordinal, hop, name, fact_id, detail) VALUES(?,?,?,?,?,?,?)",
+        (now(), session, turn, hop, name, fact, text),
+    )
+
+
+# ── entities ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def entity_id(connection: sqlite3.Connection, name: str, etype: str, disambig: str = "", source: str = "surface") -> int:
+    """The entity of this name and type; made, with its alias, if it is new. Never merges by similarity.
+
+    An entity whose type was not known takes the first known one; a name known only as an alias is its owner's if that is unique.
+    """
+    key, kind = norm(name), "other" if etype == "any" else etype
+    rows = connection.execute(
+        "SELECT id, etype FROM entity WHERE norm=? AND disambig=? AND merged_into IS NULL ORDER BY id", (key, disambig)
+    ).fetchall()
+    match = [row for row in rows if row["etype"] == kind] or ([rows[0]] if len(rows) == 1 and "other" in (kind, rows[0]["etype"]) else [])
+    if not match and not disambig:
+        aliased = connection.execute(
+            "SELECT e.id, e.etype FROM alias a JOIN entity e ON e.id=a.entity_id WHERE a.norm=? AND a.source='user' AND e.merged_into IS NULL", (key,)
+        ).fetchall()
+        match = aliased if len(aliased) == 1 else []
+    if match:
+        found = int(match[0]["id"])
+        if match[0]["etype"] == "other" != kind:
+            connection.execute("UPDATE entity SET etype=? WHERE id=?", (kind, found))
+    else:
+        row = connection.execute(
+            "INSERT INTO entity(name, norm, etype, disambig, created_at) VALUES(?,?,?,?,?)", (clean_line(name, 200), key, kind, disambig, now())
+        )
+        found = int(row.lastrowid or 0)
+    connection.execute(
+        "INSERT INTO alias(norm, entity_id, surface, source) VALUES(?,?,?,?) ON CONFLICT(norm, entity_id) DO UPDATE SET n=n+1",
+        (key, found, clean_line(name, 200), source),
+    )
+    return found
+
+
+def _sha(*parts: object) -> str:
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()
+
+
+def slot_key(subject: int, predicate: str) -> str:
+    """The key under which contradicting facts meet."""
+    return _sha(subject, predicate)
+
+
+def fact_key(subject: int, predicate: str, value: str) -> str:
+    """The key under which equal facts meet."""
+    return _sha(subject, predicate, value, 1)
+
+
+# ── tombstones ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _tombstone_key(connection: sqlite3.Connection) -> bytes:
+    connection.execute("INSERT INTO meta(key, value) VALUES('tombstone_key', ?) ON CONFLICT(key) DO NOTHING", (secrets.token_hex(32),))
+    return bytes.fromhex(connection.execute("SELECT value FROM meta WHERE key='tombstone_key'").fetchone()[0])
+
+
+def _mac(connection: sqlite3.Connection, *parts: str) -> str:
+    return hmac.new(_tombstone_key(connection), "\x1f".join(parts).encode(), hashlib.sha256).hexdigest()
+
+
+def _graves(connection: sqlite3.Connection, subject: str, predicate: str, value: str) -> list[tuple[str, str]]:
+    names = [norm(subject), value]
+    return [("fact", _mac(connection, norm(subject), predicate, value)), *(("entity", _mac(connection, name)) for name in names)]
+
+
+def bury(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> None:
+    """Remember, without its words, that this fact was forgotten."""
+    kind, mac = _graves(connection, subject, predicate, value)[0]
+    sql = "INSERT INTO tombstone(scope_id, kind, key_hmac, created_at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING"
+    connection.execute(sql, (scope, kind, mac, now()))
+
+
+def bury_entity(connection: sqlite3.Connection, scope: int, name: str) -> None:
+    """Remember, without its name, that everything about this entity was forgotten."""
+    sql = "INSERT INTO tombstone(scope_id, kind, key_hmac, created_at) VALUES(?,'entity',?,?) ON CONFLICT DO NOTHING"
+    connection.execute(sql, (scope, _mac(connection, norm(name)), now()))
+
+
+def buried(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> bool:
+    """Whether this fact, or everything about one of its entities, was forgotten in this scope."""
+    sql = "SELECT 1 FROM tombstone WHERE scope_id=? AND kind=? AND key_hmac=?"
+    return any(connection.execute(sql, (scope, kind, mac)).fetchone() for kind, mac in _graves(connection, subject, predicate, value))
+
+
+def exhume(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> None:
+    """Lift the tombstones that keep this fact out: the user asks for it again."""
+    for kind, mac in _graves(connection, subject, predicate, value):
+        connection.execute("DELETE FROM tombstone WHERE scope_id=? AND kind=? AND key_hmac=?", (scope, kind, mac))
+
+
+# ── writing a fact ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write(
+    connection: sqlite3.Connection, scope: int, scope_name: str, claim: Claim, *, session: int | None = None, turn: int | None = None
+) -> Written:
+    """Store a claim: a new fact, or support for one that is known; contradictions are settled by cardinality and time."""
+    predicate = claim.predicate
+    if buried(connection, scope, claim.subject, predicate.name, claim.object_norm):
+        return Written("tombstone")
+    subject = entity_id(connection, claim.subject, claim.subject_type or predicate.domain, claim.disambig, "title" if claim.disambig else "surface")
+    named = predicate.range not in ("date", "number", "any") and claim.kind == "document"
+    value = entity_id(connection, claim.object, predicate.range) if named else None
+    rivals = _rivals(connection, scope, subject, predicate.name)
+    same = next((row for row in rivals if _equal(row, claim, value)), None)
+    if same is not None:
+        return _support(connection, same, claim, session, turn)
+    if _over_quota(connection, claim):
+        return Written("quota")
+    closed, disputed, status = _settle(claim, rivals)
+    fact = _insert(connection, scope, scope_name, claim, subject, value, status)
+    _attach(connection, fact, claim, session)
+    for row in closed:
+        connection.execute(
+            "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_by=?, closed_why='superseded', "
+            "valid_to=coalesce(valid_to, ?) WHERE id=?",
+            (now(), fact, claim.valid_from, row["id"]),
+        )
+        note(connection, "supersede", row["id"], session=session, turn=turn, by=fact)
+    for row in disputed:
+        connection.execute("UPDATE fact SET status='disputed' WHERE id=? AND status='active'", (row["id"],))
+    note(connection, "store", fact, session=session, turn=turn, hop=claim.evidence.hop, uid=uid_of(connection, fact), status=status)
+    if status == "disputed":
+        note(connection, "dispute", fact, session=session, turn=turn, hop=claim.evidence.hop)
+    return Written("new", fact, tuple(row["id"] for row in (*closed, *disputed)))
+
+
+def uid_of(connection: sqlite3.Connection, fact: int) -> str:
+    """The id shown to people."""
+    return str(connection.execute("SELECT uid FROM fact WHERE id=?", (fact,)).fetchone()[0])
+
+
+def _rivals(connection: sqlite3.Connection, scope: int, subject: int, predicate: str) -> list[Any]:
+    sql = f"SELECT * FROM fact WHERE scope_id=? AND slot_key=? AND status IN {OPEN} ORDER BY id"
+    return connection.execute(sql, (scope, slot_key(subject, predicate))).fetchall()
+
+
+def _equal(row: Any, claim: Claim, value: int | None) -> bool:
+    """Same value: equal, alias-equal, or the coarser of two dates, or a shorter form of one person's name."""
+    old, new = row["object_norm"], claim.object_norm
+    if old == new or (value is not None and row["object_id"] == value):
+        return True
+    if claim.predicate.range == "date":
+        return str(old).startswith(f"{new}-")
+    return claim.predicate.range == "person" and claim.predicate.cardinality == "one" and set(new.split()) < set(old.split())
+
+
+def _refines(row: Any, claim: Claim) -> bool:
+    """Whether the new value only says the old one more precisely."""
+    if claim.predicate.range == "date":
+        return claim.object_norm.startswith(f"{row['object_norm']}-")
+    return claim.predicate.range == "person" and set(row["object_norm"].split()) < set(claim.object_norm.split())
+
+
+def _support(connection: sqlite3.Connection, row: Any, claim: Claim, session: int | None, turn: int | None) -> Written:
+    fact, before = int(row["id"]), int(row["support"])
+    exact = row["object_norm"] == claim.object_norm
+    if exact:
+        _attach(connection, fact, claim, session)
+    after = connection.execute("SELECT support, status FROM fact WHERE id=?", (fact,)).fetchone()
+    if not row["pinned"] and exact:
+        connection.execute(
+            "UPDATE fact SET confidence=max(confidence, ?), calibrated=max(calibrated, ?) WHERE id=?", (claim.confidence, claim.calibrated, fact)
+        )
+    promoted = after["status"] == "candidate" and ((after["support"] >= 2 > before) or (claim.status == "active" and exact))
+    if promoted and not row["pinned"]:
+        rivals = [other for other in _rivals(connection, row["scope_id"], row["subject_id"], row["predicate"]) if other["id"] != fact]
+        _, disputed, status = _settle(claim_with(claim, "active"), rivals)
+        connection.execute("UPDATE fact SET status=? WHERE id=?", (status, fact))
+        for other in disputed:
+            connection.execute("UPDATE fact SET status='disputed' WHERE id=? AND status='active'", (other["id"],))
+    if after["support"] != before:
+        note(connection, "merge", fact, session=session, turn=turn, hop=claim.evidence.hop, support=after["support"])
+    return Written("support", fact)
+
+
+def claim_with(claim: Claim, status: Status) -> Claim:
+    """The claim with another status."""
+    import msgspec
+
+    return msgspec.structs.replace(claim, status=status)
+
+
+def _settle(claim: Claim, rivals: list[Any]) -> tuple[list[Any], list[Any], Status]:
+    """(to supersede, to dispute, the new fact's status). Only a slot that holds one value can be contradicted."""
+    closed: list[Any] = []
+    disputed: list[Any] = []
+    status: Status = claim.status
+    if claim.predicate.cardinality == "many":
+        return closed, disputed, status
+    for row in rivals:
+        if row["pinned"]:
+            status = "disputed" if status == "active" else status  # a pinned fact is never changed by itself
+        elif row["status"] == "stale":
+            closed.append(row)  # its source no longer says so, and a present source says otherwise
+        elif _refines(row, claim) or claim.kind == "user":
+            closed.append(row)
+        elif claim.status != "active" or row["status"] == "candidate":
+            continue
+        elif claim.predicate.mutable and claim.valid_from and row["valid_from"] and claim.valid_from > row["valid_from"]:
+            closed.append(row)
+        else:
+            disputed.append(row)
+            status = "disputed"
+    return closed, disputed, status
+
+
+def _insert(connection: sqlite3.Connection, scope: int, scope_name: str, claim: Claim, subject: int, value: int | None, status: str) -> int:
+    text = claim.text
+    aliases = [row[0] for row in connection.execute("SELECT surface FROM alias WHERE entity_id IN (?, ?) LIMIT 8", (subject, value))]
+    for attempt in range(100):
+        uid = short_id("f", scope_name, norm(claim.subject), claim.disambig, claim.predicate.name, claim.object_norm, attempt=attempt)
+        if not connection.execute("SELECT 1 FROM fact WHERE uid=?", (uid,)).fetchone():
+            break
+    row = connection.execute(
+        """INSERT INTO fact(uid, kind, scope_id, subject_id, predicate, object_id, object_text, object_norm, statement, search, lang, fact_key,
+           slot_key, status, confidence, calibrated, valid_from, valid_to, recorded_at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)""",
+        (
+            uid,
+            claim.kind,
+            scope,
+            subject,
+            claim.predicate.name,
+            value,
+            clean_line(claim.object, 280),
+            claim.object_norm,
+            text,
+            search_text(text, *aliases),
+            claim.lang,
+            fact_key(subject, claim.predicate.name, claim.object_norm),
+            slot_key(subject, claim.predicate.name),
+            status,
+            claim.confidence,
+            int(claim.calibrated),
+            claim.valid_from,
+            claim.valid_to,
+            now(),
+        ),
+    )
+    return int(row.lastrowid or 0)
+
+
+def _attach(connection: sqlite3.Connection, fact: int, claim: Claim, session: int | None) -> None:
+    source, signals = claim.evidence, claim.evidence.signals
+    if source.source_type != "chunk":
+        known = "SELECT 1 FROM evidence WHERE fact_id=? AND source_type=? AND status='live'"
+        if connection.execute(known, (fact, source.source_type)).fetchone():
+            return  # saying it twice is not a second source
+    connection.execute(
+        """INSERT INTO evidence(fact_id, source_type, document_id, chunk_id, chunk_sha, quote, quote_start, quote_end, session_id, hop,
+           subquery, extractor, grounding, conf_max, conf_min, h_mean, h_max, attn_max, p_true, margin, created_at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+           ON CONFLICT(fact_id, chunk_id, quote_start) WHERE source_type='chunk' DO UPDATE SET status='live', p_true=max(p_true, excluded.p_true)""",
+        (
+            fact,
+            source.source_type,
+            source.document_id,
+            source.chunk_id,
+            source.chunk_sha,
+            source.quote,
+            source.quote_start,
+            source.quote_end,
+            session,
+            source.hop,
+            source.subquery,
+            source.extractor,
+            source.grounding,
+            signals.conf_max,
+            signals.conf_min,
+            signals.h_mean,
+            signals.h_max,
+            signals.attn_max,
+            signals.p_true,
+            signals.margin,
+            now(),
+        ),
+    )
+
+
+def _over_quota(connection: sqlite3.Connection, claim: Claim) -> bool:
+    if claim.evidence.document_id is None:
+        return False
+    sql = "SELECT count(DISTINCT fact_id) FROM evidence WHERE document_id=?"
+    return bool(connection.execute(sql, (claim.evidence.document_id,)).fetchone()[0] >= PER_DOCUMENT)
+
+
+def forget_rows(connection: sqlite3.Connection, facts: list[int]) -> None:
+    """Delete facts with evidence, audit details, and entities nobody names any more."""
+    for fact in facts:
+        row = connection.execute("SELECT subject_id, object_id FROM fact WHERE id=?", (fact,)).fetchone()
+        connection.execute("DELETE FROM fact WHERE id=?", (fact,))
+        connection.execute("DELETE FROM event WHERE fact_id=?", (fact,))
+        for entity in {row["subject_id"], row["object_id"]} - {None}:
+            drop_orphan(connection, entity)
+
+
+def drop_orphan(connection: sqlite3.Connection, entity: int) -> None:
+    """Delete an entity (and its aliases) that no fact and no merge refers to."""
+    used = "SELECT 1 FROM fact WHERE subject_id=:e OR object_id=:e UNION ALL SELECT 1 FROM entity WHERE merged_into=:e LIMIT 1"
+    if not connection.execute(used, {"e": entity}).fetchone():
+        connection.execute("DELETE FROM entity WHERE id=?", (entity,))
+
+
+def evict(connection: sqlite3.Connection, scope: int, limit: int) -> int:
+    """Bring a scope under its limit; how many facts went. Never pinned ones or the user's own; closed ones and candidates go first."""
+    over = int(connection.execute("SELECT count(*) FROM fact WHERE scope_id=?", (scope,)).fetchone()[0]) - limit
+    if over <= 0:
+        return 0
+    columns = "id, status, confidence, use_count, coalesce(last_used_at, recorded_at) AS used"
+    sql = f"SELECT {columns} FROM fact WHERE scope_id=? AND pinned=0 AND kind='document'"
+    rows = sorted(connection.execute(sql, (scope,)).fetchall(), key=_worth)[:over]
+    forget_rows(connection, [row["id"] for row in rows])
+    if rows:
+        note(connection, "evict", count=len(rows))
+    return len(rows)
+
+
+def _worth(row: Any) -> tuple[bool, float, int]:
+    """Sort key of eviction, the least worth keeping first: served facts last, then confidence · log(uses + 2), halved every 90 idle days."""
+    idle = (datetime.now(UTC) - datetime.fromisoformat(row["used"])).total_seconds() / 86400
+    return row["status"] in ("active", "disputed"), row["confidence"] * math.log1p(row["use_count"] + 1) * 0.5 ** (idle / 90), row["id"]

@@ -14,6 +14,7 @@ import secrets
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from mindchat.clean import clean_line
@@ -93,8 +94,8 @@ def seed_predicates(store: Store) -> None:
     if missing and not store.readonly:
         with store.write() as connection:
             connection.executemany(
-                "INSERT INTO predicate(name, cardinality, mutable, range_type, inverse, ttl_days) VALUES(?,?,?,?,?,?) ON CONFLICT(name) DO UPDATE SET "
-                "cardinality=excluded.cardinality, mutable=excluded.mutable, range_type=excluded.range_type, inverse=excluded.inverse, "
+                "INSERT INTO predicate(name, cardinality, mutable, range_type, inverse, ttl_days) VALUES(?,?,?,?,?,?) ON CONFLICT(name) DO UPDATE "
+                "SET cardinality=excluded.cardinality, mutable=excluded.mutable, range_type=excluded.range_type, inverse=excluded.inverse, "
                 "ttl_days=excluded.ttl_days",
                 missing,
             )
@@ -308,8 +309,6 @@ def _support(connection: sqlite3.Connection, row: Any, claim: Claim, session: in
 
 def claim_with(claim: Claim, status: Status) -> Claim:
     """The claim with another status."""
-    import msgspec
-
     return msgspec.structs.replace(claim, status=status)
 
 
@@ -344,68 +343,61 @@ def _insert(connection: sqlite3.Connection, scope: int, scope_name: str, claim: 
         uid = short_id("f", scope_name, norm(claim.subject), claim.disambig, claim.predicate.name, claim.object_norm, attempt=attempt)
         if not connection.execute("SELECT 1 FROM fact WHERE uid=?", (uid,)).fetchone():
             break
-    row = connection.execute(
-        """INSERT INTO fact(uid, kind, scope_id, subject_id, predicate, object_id, object_text, object_norm, statement, search, lang, fact_key,
-           slot_key, status, confidence, calibrated, valid_from, valid_to, recorded_at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)""",
-        (
-            uid,
-            claim.kind,
-            scope,
-            subject,
-            claim.predicate.name,
-            value,
-            clean_line(claim.object, 280),
-            claim.object_norm,
-            text,
-            search_text(text, *aliases),
-            claim.lang,
-            fact_key(subject, claim.predicate.name, claim.object_norm),
-            slot_key(subject, claim.predicate.name),
-            status,
-            claim.confidence,
-            int(claim.calibrated),
-            claim.valid_from,
-            claim.valid_to,
-            now(),
-        ),
-    )
-    return int(row.lastrowid or 0)
+    row = {
+        "uid": uid,
+        "kind": claim.kind,
+        "scope_id": scope,
+        "subject_id": subject,
+        "predicate": claim.predicate.name,
+        "object_id": value,
+        "object_text": clean_line(claim.object, 280),
+        "object_norm": claim.object_norm,
+        "statement": text,
+        "search": search_text(text, *aliases),
+        "lang": claim.lang,
+        "fact_key": fact_key(subject, claim.predicate.name, claim.object_norm),
+        "slot_key": slot_key(subject, claim.predicate.name),
+        "status": status,
+        "confidence": claim.confidence,
+        "calibrated": int(claim.calibrated),
+        "valid_from": claim.valid_from,
+        "valid_to": claim.valid_to,
+        "recorded_at": now(),
+    }
+    return _add(connection, "fact", row)
+
+
+def _add(connection: sqlite3.Connection, table: str, row: dict[str, Any], conflict: str = "") -> int:
+    """Insert one row; column names are our own."""
+    sql = f"INSERT INTO {table}({', '.join(row)}) VALUES({', '.join('?' * len(row))}) {conflict}"
+    return int(connection.execute(sql, tuple(row.values())).lastrowid or 0)
 
 
 def _attach(connection: sqlite3.Connection, fact: int, claim: Claim, session: int | None) -> None:
-    source, signals = claim.evidence, claim.evidence.signals
+    source = claim.evidence
     if source.source_type != "chunk":
         known = "SELECT 1 FROM evidence WHERE fact_id=? AND source_type=? AND status='live'"
         if connection.execute(known, (fact, source.source_type)).fetchone():
             return  # saying it twice is not a second source
-    connection.execute(
-        """INSERT INTO evidence(fact_id, source_type, document_id, chunk_id, chunk_sha, quote, quote_start, quote_end, session_id, hop,
-           subquery, extractor, grounding, conf_max, conf_min, h_mean, h_max, attn_max, p_true, margin, created_at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-           ON CONFLICT(fact_id, chunk_id, quote_start) WHERE source_type='chunk' DO UPDATE SET status='live', p_true=max(p_true, excluded.p_true)""",
-        (
-            fact,
-            source.source_type,
-            source.document_id,
-            source.chunk_id,
-            source.chunk_sha,
-            source.quote,
-            source.quote_start,
-            source.quote_end,
-            session,
-            source.hop,
-            source.subquery,
-            source.extractor,
-            source.grounding,
-            signals.conf_max,
-            signals.conf_min,
-            signals.h_mean,
-            signals.h_max,
-            signals.attn_max,
-            signals.p_true,
-            signals.margin,
-            now(),
-        ),
-    )
+    row = {
+        "fact_id": fact,
+        "source_type": source.source_type,
+        "document_id": source.document_id,
+        "chunk_id": source.chunk_id,
+        "chunk_sha": source.chunk_sha,
+        "quote": source.quote,
+        "quote_start": source.quote_start,
+        "quote_end": source.quote_end,
+        "session_id": session,
+        "hop": source.hop,
+        "subquery": source.subquery,
+        "extractor": source.extractor,
+        "grounding": source.grounding,
+        "created_at": now(),
+        **msgspec.structs.asdict(source.signals),
+    }
+    again = "ON CONFLICT(fact_id, chunk_id, quote_start) WHERE source_type='chunk' DO UPDATE SET status='live'"
+    _add(connection, "evidence", row, again)
 
 
 def _over_quota(connection: sqlite3.Connection, claim: Claim) -> bool:

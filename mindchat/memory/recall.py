@@ -122,7 +122,8 @@ class Reader:
 
     def entities(self, slot: Slot, question: str) -> list[Any]:
         """The entities a subject may mean; one if the question tells homonyms apart."""
-        sql = """SELECT DISTINCT e.* FROM alias a JOIN entity x ON x.id=a.entity_id JOIN entity e ON e.id=coalesce(x.merged_into, x.id) WHERE a.norm=?"""
+        sql = """SELECT DISTINCT e.* FROM alias a JOIN entity x ON x.id=a.entity_id JOIN entity e ON e.id=coalesce(x.merged_into, x.id)
+                 WHERE a.norm=?"""
         rows = self.store.rows(sql, (norm(slot.subject),))
         if len(rows) > 1:
             words = set(norm(f"{slot.hint} {question}").split()) - set(norm(slot.subject).split())
@@ -161,9 +162,7 @@ class Reader:
         sql = "f.id IN (SELECT rowid FROM fact_fts WHERE fact_fts MATCH ? ORDER BY rank LIMIT 12)"
         words = f" {norm(question)} "
         found = self._select(scopes, sql, (query,))
-        return [
-            s for s in found if any(len(name) > 2 and f" {name} " in words for name in (norm(split_title(s.row["subject"])[0]), s.row["object_norm"]))
-        ]
+        return [s for s in found if any(len(name) > 2 and f" {name} " in words for name in (norm(s.row["subject"]), s.row["object_norm"]))]
 
     def _hop(self, scopes: Sequence[int], answers: Sequence[Served]) -> list[Served]:
         bridges = [served.row["object_id"] for served in answers if served.row["object_id"] is not None]
@@ -200,13 +199,13 @@ class Reader:
         if evidence["document_id"] is None or evidence["trust"] < 1:
             return False
         signals = Signals(conf_min=evidence["conf_min"], p_true=evidence["p_true"], margin=evidence["margin"])
-        return may_skip(row["confidence"], bool(row["calibrated"]), evidence["grounding"], signals, threshold)
+        return may_skip(float(row["confidence"]), bool(row["calibrated"]), evidence["grounding"], signals, threshold)
 
     def suspended(self, predicate: str) -> bool:
         """Whether two audits found this relation's facts wrong since the last calibration."""
         since = self.store.value("SELECT value FROM meta WHERE key='calibrated_at'") or ""
         rows = self.store.rows("SELECT detail FROM event WHERE name='audit_bad' AND at > ?", (since,))
-        return sum(json.loads(row["detail"] or "{}").get("predicate") == predicate for row in rows) >= 2
+        return sum(bool(json.loads(row["detail"] or "{}").get("predicate") == predicate) for row in rows) >= 2
 
     def passages(self, served: Served) -> tuple[Passage, ...]:
         """The stored source passages of a fact, best first, at most two."""
@@ -227,5 +226,5 @@ def _in_time(row: Any, slot: Slot, question: str) -> bool:
             return False
     if (years := _YEARS.findall(fold(question))) and slot.predicate.mutable:
         first, last = str(row["valid_from"] or ""), str(row["valid_to"] or "9999")
-        return bool(first) and all(first[:4] <= year <= last[:4] for year in years)
+        return bool(first) and all(first[:4] <= str(year) <= last[:4] for year in years)
     return True

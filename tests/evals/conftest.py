@@ -12,7 +12,12 @@ ROWS = [
         "answers": [f"Builder {chr(65 + n % 26)}{n}"],
         "type": "bridge" if n % 2 else "comparison",
         "context": [
-            {"title": f"Tower {n}", "text": f"The tower of town number {n} was built by Builder {chr(65 + n % 26)}{n}.", "is_supporting": True, "pid": f"s{n}"},
+            {
+                "title": f"Tower {n}",
+                "text": f"The tower of town number {n} was built by Builder {chr(65 + n % 26)}{n}.",
+                "is_supporting": True,
+                "pid": f"s{n}",
+            },
             {"title": f"River {n}", "text": f"A river runs by hill {n}.", "is_supporting": False, "pid": f"d{n}"},
             {"title": f"Mayor {n}", "text": f"Mayor {n} likes soup.", "is_supporting": False, "pid": f"e{n}"},
             {"title": f"Bread {n}", "text": f"Bread {n} is baked.", "is_supporting": False, "pid": f"f{n}"},

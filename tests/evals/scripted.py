@@ -23,7 +23,9 @@ class ScriptedSession:
 
     def ask(self, question: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
         config = self.config
-        yield ev.TurnStarted(question, question, "scripted", config.engine.policy, config.engine.filter, 1, "user", as_="same", seed=config.engine.seed)
+        yield ev.TurnStarted(
+            question, question, "scripted", config.engine.policy, config.engine.filter, 1, "user", as_="same", seed=config.engine.seed
+        )
         found: tuple[Passage, ...] = ()
         if config.engine.policy != "none" and self.corpus.kind == "own":
             yield ev.RetrievalTriggered(1, "word", 2.0, 1.0, 2.0, 1.0, "score above threshold")

@@ -142,7 +142,9 @@ def test_bad_assignments_are_explained(assignment: str, said: str) -> None:
 
 
 def test_text_is_converted_to_the_settings_type() -> None:
-    found, problems = from_assignments("--set", ["layout.repeat=2", "layout.repeat=auto", "layout.cot=true", "seakr.delta=-4", 'paths.index=["a", "b c"]'])
+    found, problems = from_assignments(
+        "--set", ["layout.repeat=2", "layout.repeat=auto", "layout.cot=true", "seakr.delta=-4", 'paths.index=["a", "b c"]']
+    )
     assert problems == []
     assert [value for _, value, _ in found] == ["auto", True, -4.0, ["a", "b c"]]  # the later of two equal keys wins
 

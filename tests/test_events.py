@@ -65,9 +65,9 @@ def test_no_event_is_left_out_of_the_union() -> None:
     assert set(LAST) <= set(KINDS)
 
 
-@pytest.mark.parametrize("line", ["", "{}", "[]", '{"type":"Nothing"}', '{"question":"no type"}', '{"type":"Notice"}', '{"type":"Notice","text":1}', "{"])
+@pytest.mark.parametrize(
+    "line", ["", "{}", "[]", '{"type":"Nothing"}', '{"question":"no type"}', '{"type":"Notice"}', '{"type":"Notice","text":1}', "{"]
+)
 def test_what_is_no_event_is_refused(line: str) -> None:
     with pytest.raises(msgspec.DecodeError):  # ValidationError is one of its kinds
         from_json(line)
-
-

@@ -1,0 +1,184 @@
+"""`mindchat index`: documents in, refreshed, searched, out.
+
+Owns: its verbs, progress and output. Does not own: reading and searching (corpus room), which collection is in force (wiring).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from mindchat.clean import clean_line
+from mindchat.cli import options
+from mindchat.cli.app import sub_app
+from mindchat.cli.confirm import confirm
+from mindchat.cli.edge import Reported, cancelling
+from mindchat.cli.output import Narrator, duration, megabytes, write, write_json, write_table
+from mindchat.cli.settings import load
+from mindchat.errors import UsageError
+from mindchat.ports import Cancel
+from mindchat.values import Passage, Query
+
+app = sub_app("Add, refresh, search and remove documents.")
+
+SHOWN = 20
+"""Skipped files listed singly for people; --json lists all. Failures are always listed."""
+
+
+def _library(sets: Sequence[str] = (), flags: dict[str, object] | None = None) -> Any:
+    from mindchat import wiring
+
+    setup = load(sets, flags)
+    return wiring.open_library(setup.config, setup.paths)
+
+
+@app.command()
+def add(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")], json: options.Json = False, sets: options.Sets = None
+) -> None:
+    """Index files and folders; what did not change is not read again."""
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise UsageError(f"There is no {clean_line(str(missing[0]))}.", "Check the path.")
+    library = _library(sets or [])
+    _work(lambda cancel: library.add(paths, cancel), json)
+
+
+@app.command()
+def sync(json: options.Json = False, sets: options.Sets = None) -> None:
+    """Look again at everything that was indexed: added, changed, moved and deleted files."""
+    library = _library(sets or [])
+    _work(lambda cancel: library.sync(cancel), json)
+
+
+@app.command()
+def remove(
+    path: Annotated[Path, typer.Argument(help="A file or folder; the files themselves stay.")], yes: options.Yes = False, json: options.Json = False
+) -> None:
+    """Forget the documents at or under a path, and what was learned from them alone."""
+    library = _library()
+    confirm(f"Forget the documents at or under {clean_line(str(path))}?", yes)
+    _work(lambda cancel: library.remove(path), json)
+
+
+@app.command()
+def rebuild(json: options.Json = False, sets: options.Sets = None) -> None:
+    """Build the index anew from the stored documents; no file is read."""
+    library = _library(sets or [])
+    _work(lambda cancel: library.rebuild(cancel), json)
+
+
+def _work(begin: Callable[[Cancel], Iterator[Any]], json: bool) -> None:
+    """Run to the end with progress, print the report. Ctrl+C stops at the next file; what was stored stays."""
+    narrator, cancel = Narrator(), Cancel()
+    report = None
+    with cancelling(cancel):
+        for event in begin(cancel):
+            report = getattr(event, "report", report)
+            _tell(event, narrator)
+    narrator.clear()
+    if report is None:
+        return
+    if json:
+        write_json(report.to_json())
+    else:
+        _write_report(report)
+
+
+def _tell(event: Any, narrator: Narrator) -> None:
+    name = type(event).__name__
+    if name == "FileFailed":
+        narrator.warn(f"failed: {clean_line(event.path)}: {clean_line(event.reason)}")
+    elif name == "IngestProgress":
+        share = f"{100 * event.done / event.total:.0f} % · " if event.total else ""
+        rate = f"{megabytes(int(event.rate))}/s" if event.phase == "read" else f"{event.rate:,.0f} passages/s"
+        left = f" · {duration(event.eta_seconds)} left" if event.eta_seconds is not None else ""
+        narrator.progress(f"{event.phase}: {share}{rate}{left}")
+
+
+def _write_report(report: Any) -> None:
+    counts = [f"{len(report.added)} added", f"{len(report.updated)} updated", f"{len(report.removed)} removed", f"{report.unchanged} unchanged"]
+    counts += [f"{len(report.failed)} failed"] * bool(report.failed) + [f"{len(report.skipped)} skipped"] * bool(report.skipped)
+    write(f"{', '.join(counts)} · {report.passages:,} passages searchable · {duration(report.seconds)}")
+    if report.types:
+        write("  by type: " + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items())))
+    for reason, count in Counter(reason for _, reason in report.skipped).most_common():
+        write(f"  skipped {count}: {reason}")
+    for path, reason in report.skipped[:SHOWN]:
+        write(f"    {clean_line(path)}: {clean_line(reason)}")
+    if len(report.skipped) > SHOWN:
+        write(f"    … and {len(report.skipped) - SHOWN} more (--json lists all)")
+
+
+@app.command()
+def status(json: options.Json = False) -> None:
+    """What is indexed, and in which state the index is."""
+    found = _library().status()
+    if json:
+        write_json(found)
+    else:
+        write_table([(name.replace("_", " "), _cell(value)) for name, value in found.items()])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "; ".join(str(item) for item in value) or "none"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+@app.command()
+def search(
+    query: Annotated[list[str], typer.Argument(help="Words to search for.")],
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Passages, best first.")] = None,
+    json: options.Json = False,
+    sets: options.Sets = None,
+) -> None:
+    """Find passages; no model is needed."""
+    from mindchat import wiring
+
+    setup = load(sets or [], {"retrieve.k": k})
+    text = " ".join(query).strip()
+    if not text:
+        raise UsageError("There is no word to search for.", "mindchat index search WORDS…")
+    library = wiring.open_library(setup.config, setup.paths)
+    began = time.perf_counter()
+    hits = library.search(Query(text), setup.config.retrieve.k)
+    seconds = time.perf_counter() - began
+    if json:
+        write_json({"query": text, "timing": {"search": seconds}, "hits": [_hit(passage) for passage in hits]})
+        return
+    for passage in hits:
+        where = f"{clean_line(passage.document)} [{passage.start}–{passage.end}]"
+        write(f"{passage.rank}. {clean_line(passage.title or passage.document)}  ({passage.score:.2f})  {where}")
+        write(f"   {clean_line(passage.text, 300)}")
+    if not hits:
+        Narrator().note("Nothing found.")
+
+
+def _hit(passage: Passage) -> dict[str, Any]:
+    """The contract's form."""
+    fields = ("rank", "score", "document", "title", "start", "end", "text", "page", "heading")
+    plain = msgspec.to_builtins(passage)
+    return {"rank": passage.rank, "score": passage.score, "document": passage.document, "passage": passage.id} | {
+        name: plain[name] for name in fields
+    }
+
+
+@app.command()
+def verify(json: options.Json = False) -> None:
+    """Compare the index with the stored documents; exit code 1 if they differ."""
+    problems = list(_library().verify())
+    if json:
+        write_json({"problems": problems})
+    for problem in problems if not json else ():
+        write(problem)
+    if problems:
+        raise Reported(1)
+    if not json:
+        write("The index holds exactly the stored documents.")

@@ -18,10 +18,12 @@ WIDTH = 920
 PANEL_WIDTH, PANEL_HEIGHT = 390, 260
 LEFT, TOP, GAP = 52, 44, 62
 LEGEND_LINE = 18
+LEGEND_COLUMNS = (700, 780, 850, WIDTH - 12)
+"""Right edges of F1, calls, seconds and n."""
 STYLE = """
 svg { --ink: #1f2328; --dim: #6a737d; --grid: #d8dee4; --ground: #ffffff; font: 12px system-ui, sans-serif; }
 @media (prefers-color-scheme: dark) { svg { --ink: #e6edf3; --dim: #9198a1; --grid: #30363d; --ground: #0d1117; } }
-.ground { fill: var(--ground); } .grid { stroke: var(--grid); } .axis { stroke: var(--dim); } .bar { stroke-width: 1.5; opacity: .55; }
+.ground { fill: var(--ground); } .grid { stroke: var(--grid); } .axis { stroke: var(--dim); } .bar { stroke-width: 1.5; opacity: .7; }
 text { fill: var(--ink); } .dim { fill: var(--dim); } .title { font-size: 14px; font-weight: 600; }
 .n { fill: #ffffff; font-size: 10px; font-weight: 600; }
 """
@@ -75,10 +77,11 @@ def _row(dataset: DatasetSummary) -> Iterator[str]:
     for n, arm in enumerate(dataset.arms):
         y = TOP + PANEL_HEIGHT + GAP + n * LEGEND_LINE
         yield _dot(LEFT + 8, y, n)
-        yield f'<text x="{LEFT + 24}" y="{y + 4}">{escape(clean_line(arm.arm, 90))}</text>'
-        f1, calls, seconds = arm.total.f1, arm.calls, arm.seconds
-        words = f"F1 {100 * f1.mean:.1f} [{100 * f1.low:.1f}, {100 * f1.high:.1f}]   {calls.mean:.1f} calls   {seconds.mean:.1f} s   n {arm.total.n}"
-        yield f'<text class="dim" x="{WIDTH - 16}" y="{y + 4}" text-anchor="end">{escape(words)}</text>'
+        yield f'<text x="{LEFT + 24}" y="{y + 4}">{escape(clean_line(arm.arm, 70))}</text>'
+        f1 = arm.total.f1
+        cells = [f"F1 {100 * f1.mean:.1f} [{100 * f1.low:.1f}, {100 * f1.high:.1f}]", f"{arm.calls.mean:.1f} calls", f"{arm.seconds.mean:.1f} s"]
+        for x, words in zip(LEGEND_COLUMNS, [*cells, f"n {arm.total.n}"], strict=True):
+            yield f'<text class="dim" x="{x}" y="{y + 4}" text-anchor="end">{escape(words)}</text>'
 
 
 def _panel(arms: Sequence[ArmSummary], label: str, of: Of, scale: Sequence[float], left: int) -> Iterator[str]:

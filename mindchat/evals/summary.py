@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mindchat.evals.bootstrap import Interval, McNemar, auroc, interval, mcnemar, paired
 from mindchat.evals.records import Record
@@ -206,11 +207,11 @@ def _references(arms: Sequence[str], wanted: Sequence[str]) -> list[str]:
 
 
 def summarise(dataset: str, records: Sequence[Record], *, against: Sequence[str] = ()) -> DatasetSummary:
-    """The tables of one dataset. `against`: reference arms or policies of the paired differences."""
+    """The tables of one dataset, cheapest arm first. `against`: reference arms or policies of the paired differences."""
     by_arm: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.id):
         by_arm.setdefault(record.arm, []).append(record)
-    arms = [_arm(arm, own) for arm, own in sorted(by_arm.items())]
+    arms = sorted((_arm(arm, own) for arm, own in by_arm.items()), key=lambda arm: (arm.calls.mean, arm.arm))
     points = {arm.arm: (arm.calls.mean, arm.total.f1.mean) for arm in arms}
     ids = [{record.id for record in own} for own in by_arm.values()]
     references = _references([arm.arm for arm in arms], against)
@@ -220,14 +221,12 @@ def summarise(dataset: str, records: Sequence[Record], *, against: Sequence[str]
         shared=len(set.intersection(*ids)) if ids else 0,
         arms=tuple(_with_mixture(arm, points) for arm in arms),
         differences=tuple(
-            difference(arm, own, reference, by_arm[reference]) for reference in references for arm, own in sorted(by_arm.items()) if arm != reference
+            difference(arm.arm, by_arm[arm.arm], reference, by_arm[reference]) for reference in references for arm in arms if arm.arm != reference
         ),
     )
 
 
 def _with_mixture(arm: ArmSummary, points: Mapping[str, tuple[float, float]]) -> ArmSummary:
-    from msgspec.structs import replace
-
     others = [point for name, point in points.items() if name != arm.arm]
     best = mixture_at(points[arm.arm][0], others)
     return replace(arm, mixture=None if best is None else round(best, 4))

@@ -106,7 +106,7 @@ def test_runs_merge_into_one_table(questions: Path, tmp_path: Path) -> None:
     b = run(questions, tmp_path / "b", ["mind"])
     found = report.build([a, b])
     (dataset,) = found.datasets
-    assert [(arm.arm, arm.total.n) for arm in dataset.arms] == [("mind", 12), ("none", 6)]
+    assert [(arm.arm, arm.total.n) for arm in dataset.arms] == [("none", 6), ("mind", 12)]
     assert (dataset.questions, dataset.shared) == (12, 6)
     assert dataset.differences[0].em.n == 6
     assert any("unfinished" in note for note in found.notes)

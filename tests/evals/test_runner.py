@@ -122,7 +122,7 @@ def test_a_broken_line_in_the_middle_is_not_passed_over(questions: Path, tmp_pat
     path = out / "questions.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "{", *lines[1:]]) + "\n")
-    with pytest.raises(UsageError, match="questions.jsonl:2 is not a record"):
+    with pytest.raises(UsageError, match=r"questions\.jsonl:2 is not a record"):
         read_records(out)
 
 
@@ -137,8 +137,8 @@ def test_a_resumed_run_may_grow_but_not_change(questions: Path, tmp_path: Path) 
     assert len(read_records(out)) == 5 + 2 + 5
     with pytest.raises(UsageError, match="another seed"):
         list(evaluate(two_arms(questions, n=2, seed=2), maker(), out=out, resume=True))
+    given = plan([questions], base=Config(), axes={"engine.policy": ["none"]}, context="given", seed=1)
     with pytest.raises(UsageError, match="another context"):
-        given = plan([questions], base=Config(), axes={"engine.policy": ["none"]}, context="given", seed=1)
         list(evaluate(given, maker(), out=out, resume=True))
 
 
@@ -198,10 +198,11 @@ def test_a_question_over_its_time_fails_alone(questions: Path, tmp_path: Path) -
 def test_cancelling_keeps_what_is_there(questions: Path, tmp_path: Path) -> None:
     cancel = Cancel()
     stream = evaluate(two_arms(questions), maker(), out=tmp_path / "out", cancel=cancel)
+    while not (isinstance(event := next(stream), Asking) and event.arm == "mind"):
+        pass
+    cancel.set()
     with pytest.raises(Interrupted):
-        for event in stream:
-            if isinstance(event, Asking) and event.arm == "mind":
-                cancel.set()
+        next(stream)
     records = read_records(tmp_path / "out")
     assert [record.arm for record in records] == ["none"]
 

@@ -212,13 +212,24 @@ class Extraction(Protocol):
     """The result of an Extractor."""
 
     @property
-    def entities(self) -> tuple[Entity, ...]: ...
+    def entities(self) -> tuple[Entity, ...]:
+        """In order of appearance."""
+        ...
+
     @property
-    def relations(self) -> tuple[Relation, ...]: ...
+    def relations(self) -> tuple[Relation, ...]:
+        """As extracted."""
+        ...
+
     @property
-    def fallback(self) -> bool: ...
+    def fallback(self) -> bool:
+        """Whether the model's output could not be used."""
+        ...
+
     @property
-    def raw(self) -> str: ...
+    def raw(self) -> str:
+        """The model's output."""
+        ...
 
 
 class Extractor(Protocol):
@@ -278,19 +289,40 @@ class Stored(Protocol):
     """One row of the registry."""
 
     @property
-    def uri(self) -> str: ...
+    def uri(self) -> str:
+        """See Document.uri."""
+        ...
+
     @property
-    def title(self) -> str: ...
+    def title(self) -> str:
+        """See Document.title."""
+        ...
+
     @property
-    def sha256(self) -> str: ...
+    def sha256(self) -> str:
+        """Of the text."""
+        ...
+
     @property
-    def mtime_ns(self) -> int: ...
+    def mtime_ns(self) -> int:
+        """Of the source file."""
+        ...
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Of the source file, bytes."""
+        ...
+
     @property
-    def passages(self) -> int: ...
+    def passages(self) -> int:
+        """How many it has."""
+        ...
+
     @property
-    def collection(self) -> str: ...
+    def collection(self) -> str:
+        """The collection it belongs to."""
+        ...
+
 
 
 Outcome = Literal["added", "updated", "moved", "unchanged"]

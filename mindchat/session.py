@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -23,6 +23,8 @@ from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever
 from mindchat.trace import Trace, fold, report
 
+STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {"answered": "done", "failed": "failed", "cancelled": "cancelled"}
+"""Trace.state → status of the written turn."""
 PARTIAL_SECONDS = 1.0
 """Most seconds of a streaming answer that a kill may cost."""
 
@@ -30,11 +32,25 @@ PARTIAL_SECONDS = 1.0
 class Chats(Protocol):
     """Where turns are written down (memory/chats.py); the user's turn is committed before generation starts."""
 
-    def create(self, *, title: str = "", model: str = "", project: str = "") -> str: ...
-    def begin_turn(self, session: str, question: str) -> int: ...
-    def save_partial(self, turn: int, text: str) -> None: ...
-    def finish_turn(self, turn: int, answer: str, report_json: str, events_jsonl: str) -> None: ...
-    def history(self, session: str) -> list[tuple[str, str]]: ...
+    def create(self, project: str = "", title: str = "") -> str:
+        """A new session's id."""
+        ...
+
+    def begin_turn(self, session: str, question: str) -> int:
+        """Write the user's turn down; its number."""
+        ...
+
+    def save_partial(self, turn: int, text: str) -> None:
+        """What can be read of the answer so far."""
+        ...
+
+    def finish_turn(self, turn: int, answer: str, report: str, events: bytes, status: Literal["running", "done", "failed", "cancelled"]) -> None:
+        """The answer, the report as JSON, the events as JSON lines."""
+        ...
+
+    def history(self, session: str) -> Sequence[tuple[str, str]]:
+        """(question, answer) of the finished turns."""
+        ...
 
 
 class Library(Retriever, Protocol):
@@ -92,7 +108,7 @@ class Session:
         self.turns: list[Trace] = []
         self.events: list[Event] = []
         """Events of the newest turn, for /trace."""
-        self.history: list[tuple[str, str]] = rooms.chats.history(id) if id and rooms.chats else []
+        self.history: list[tuple[str, str]] = list(rooms.chats.history(id)) if id and rooms.chats else []
         self._open_model = open_model
         self._build_engine = build_engine
         self._open_rooms = open_rooms
@@ -139,9 +155,11 @@ class Session:
         """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last."""
         if not text.strip():
             raise UsageError("The question is empty.", 'Type one, for example: mindchat ask "Who directed Metropolis?"')
-        chats, trace, recorded = self.rooms.chats, Trace(), []
+        chats, trace = self.rooms.chats, Trace()
+        recorded: list[Event] = []
         if chats is not None and self.id is None:
-            self.id = chats.create(title=text.strip()[:80], model=self.config.model.name, project=self.rooms.project)
+            self.id = chats.create(self.rooms.project, text)
+            self._apply(self.config)  # memory now learns under this conversation's id
         turn = chats.begin_turn(self.id, text) if chats is not None and self.id else None
         saved = time.monotonic()
         for event in self._events(text, cancel):
@@ -171,7 +189,8 @@ class Session:
             self.history.append((text, trace.answer.text))
         if self.rooms.chats is not None and turn is not None:
             body = msgspec.json.encode(report(trace)).decode()
-            self.rooms.chats.finish_turn(turn, answer, body, "\n".join(to_json(event) for event in recorded))
+            lines = "\n".join(to_json(event) for event in recorded).encode()
+            self.rooms.chats.finish_turn(turn, answer, body, lines, STATUS[trace.state])
 
     def retry(self, *, cancel: Cancel = NEVER) -> Iterator[Event]:
         """Ask the newest question again."""
@@ -210,7 +229,7 @@ class Session:
         """Continue another conversation (None: a new one)."""
         self.id, self.turns, self.events = id, [], []
         self._apply(self.config)
-        self.history = self.rooms.chats.history(id) if id and self.rooms.chats else []
+        self.history = list(self.rooms.chats.history(id)) if id and self.rooms.chats else []
 
 
 def partial_text(trace: Trace) -> str:

@@ -139,7 +139,7 @@ class Draft(Struct, frozen=True):
     text: str
     tokens: tuple[Token, ...] = ()
     received: tuple[float, ...] | None = None
-    """Per token: the maximum attention received from later tokens of this draft (MIND Eq 2), in [0, 1]; the last has none: 0.0. None if not measured."""
+    """Per token: the maximum attention received from later tokens of this draft (MIND Eq 2), in [0, 1]; 0.0 for the last. None if not measured."""
     finish: Finish = Finish.OPEN
     hidden: Any = None
     """Sampled drafts only: hidden state at the end, a (d,) float array, or None."""

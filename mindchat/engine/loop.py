@@ -16,7 +16,7 @@ from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
 from mindchat.ports import NEVER, Cancel, Composer, EntityFilter, Extractor, Memory, Model, Policy, Retriever
-from mindchat.values import Signal
+from mindchat.values import Passage, Signal
 
 FALLBACKS = ((Signal.ENTROPY, "rind-entropy"), (Signal.LOGPROB, "flare"))
 """Which policy still works with which signal, best first; without any, `once`."""
@@ -33,6 +33,8 @@ class Parts(Struct, frozen=True):
     memory: Memory | None
     composer: Composer
     versions: dict[str, str] = {}
+    given: tuple[Passage, ...] = ()
+    """Passages that stand in the prompt from the start, in this order."""
 
 
 class LoopEngine:

@@ -67,7 +67,7 @@ class Turn:
         self.ask = MeteredAsk(parts.model, cancel, config.engine.seed)
         self.question = clean(question).strip()
         self.history = list(history)[-config.engine.history_turns :] if config.engine.history_turns else []
-        self.hop = Hop(0, self.question, seed=config.engine.seed)
+        self.hop = Hop(0, self.question, passages=parts.given, seed=config.engine.seed)
         self.kept: list[Draft] = []
         """Accepted drafts, in order; their ids are continued, never tokenised again."""
         self.prefix = EMPTY

@@ -1,0 +1,246 @@
+"""The plug board: from a configuration to a session, a library, a store. The only file that sees all rooms.
+
+Owns: which class stands behind which port. Does not own: any behaviour. Heavy rooms are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mindchat import __version__
+from mindchat.config import Config, IndexSection, ModelSection, load_config
+from mindchat.errors import UsageError
+from mindchat.events import ModelLoading
+from mindchat.library import DocumentLibrary, GivenPassages
+from mindchat.paths import Paths, find_paths, private
+from mindchat.ports import Engine, Memory, Model, Retriever
+from mindchat.session import Rooms, Session
+from mindchat.values import Passage
+
+if TYPE_CHECKING:
+    from mindchat.evals.examples import CorpusSpec, Source
+    from mindchat.evals.runner import MakeSession
+    from mindchat.memory.chats import ChatStore
+    from mindchat.models.store import Store
+
+
+def plug(table: Mapping[str, str], name: str, kind: str) -> Any:
+    """The class behind a name in a table; an unknown name raises UsageError with the nearest one."""
+    if name not in table:
+        near = next(iter(difflib.get_close_matches(name, list(table), 1, 0.4)), "")
+        raise UsageError(f"There is no {kind} {name!r}." + (f" Did you mean {near}?" if near else ""), f"Known: {', '.join(table)}.")
+    module, _, attribute = table[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def project_name() -> str:
+    """The memory's project scope: the folder MindChat was started in."""
+    return str(Path.cwd().resolve())
+
+
+def versions() -> dict[str, str]:
+    """What a run depends on, for its record."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"mindchat": __version__, "python": platform.python_version()}
+    for name in ("torch", "transformers"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+# ── the parts of a session ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def load_model(config: Config, progress: Callable[[ModelLoading], None]) -> Model:
+    """The configured model, fetched first if it is missing; `scripted:FILE` replays a tape."""
+    name = config.model.name
+    if name.startswith("scripted:"):
+        from mindchat.models.scripted import ScriptedModel
+
+        return ScriptedModel.from_file(Path(name.removeprefix("scripted:")))
+    from mindchat.models.loader import open_model
+
+    return open_model(config.model, find_paths(config.paths.models).models, progress)
+
+
+def build_engine(config: Config, retriever: Retriever, memory: Memory | None, model: Model, given: tuple[Passage, ...] = ()) -> Engine:
+    """The loop with the configured plug-ins; `given` passages stand in the prompt from the start. Raises CapabilityError, UsageError."""
+    from mindchat.engine.loop import LoopEngine, Parts
+    from mindchat.entities import FILTERS
+    from mindchat.entities.extract import ModelExtractor
+    from mindchat.policies import POLICIES
+    from mindchat.prompts import COMPOSERS
+
+    return LoopEngine(
+        Parts(
+            model,
+            plug(POLICIES, config.engine.policy, "policy")(config),
+            ModelExtractor(config),
+            plug(FILTERS, config.engine.filter, "filter")(config),
+            retriever,
+            memory,
+            plug(COMPOSERS, config.layout.role, "role")(config),
+            versions(),
+            given,
+        ),
+        config,
+    )
+
+
+def open_session(
+    config: Config | None = None,
+    paths: Paths | None = None,
+    *,
+    session: str | None = None,
+    incognito: bool = False,
+    memory: bool = True,
+    within: Sequence[Path] = (),
+) -> Session:
+    """A conversation over the user's documents, memory and chats. Without arguments: the user's own settings and homes."""
+    if config is None:
+        config = load_config(user_file=find_paths().config_file).config
+    paths = paths or find_paths(config.paths.models)
+
+    def rooms(config: Config, session: str | None, incognito: bool) -> Rooms:
+        return _open_rooms(config, paths, session, incognito, memory, within)
+
+    return Session(
+        config,
+        rooms(config, session, incognito),
+        open_model=load_model,
+        build_engine=lambda config, rooms, model: build_engine(config, rooms.library, rooms.memory, model),
+        open_rooms=rooms,
+        id=session,
+        incognito=incognito,
+    )
+
+
+def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bool, memory: bool, within: Sequence[Path]) -> Rooms:
+    from mindchat.memory.documents import DocumentRegistry
+
+    private(paths.data)
+    registry = DocumentRegistry(paths.memory_db)
+    project = project_name()
+    facts: Memory | None = None
+    if memory and not incognito and config.memory.mode != "off":
+        from mindchat.memory.facts import FactMemory
+
+        facts = FactMemory(paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name)
+    chats = None if incognito else open_chats(paths)
+    return Rooms(paths, registry, DocumentLibrary(paths.index, config.index, registry, within), facts, chats, project)
+
+
+def open_library(config: Config, paths: Paths) -> DocumentLibrary:
+    """The documents alone; no model, no chats."""
+    from mindchat.memory.documents import DocumentRegistry
+
+    private(paths.data)
+    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db))
+
+
+def open_chats(paths: Paths) -> ChatStore:
+    """Sessions and turns."""
+    from mindchat.memory.chats import ChatStore
+
+    private(paths.data)
+    return ChatStore(paths.chats_db)
+
+
+def open_store(config: Config, paths: Paths) -> Store:
+    """Models on this machine and in the catalogue."""
+    from mindchat.models.store import Store
+
+    return Store(find_paths(config.paths.models).models if config.paths.models else paths.models)
+
+
+# ── evaluation ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Bench:
+    """Makes sessions for the runner: models and open corpora are opened once, memory lives in RAM, nothing is written down."""
+
+    def __init__(self, paths: Paths) -> None:
+        from mindchat.memory.documents import DocumentRegistry
+        from mindchat.memory.migrations import MEMORY, open_store
+
+        self._paths = paths
+        self._registry = DocumentRegistry(open_store(None, MEMORY))
+        self._models: dict[ModelSection, Model] = {}
+        self._open: dict[tuple[str, IndexSection], Retriever] = {}
+        self._memories: dict[str, Memory] = {}
+
+    def make(self, config: Config, corpus: CorpusSpec) -> Session:
+        """A fresh session over the corpus of one question (evals.examples.CorpusSpec)."""
+        given = tuple(_passages(corpus.passages)) if corpus.kind == "given" else ()
+        retriever = self._retriever(config, corpus)
+        memory = self._memory(config, corpus.memory)
+        rooms = Rooms(self._paths, self._registry, retriever, memory, None, "evaluation")
+        return Session(
+            config,
+            rooms,
+            open_model=self._model,
+            build_engine=lambda config, rooms, model: build_engine(config, retriever, memory, model, given),
+            open_rooms=lambda config, session, incognito: rooms,
+        )
+
+    def _model(self, config: Config, progress: Callable[[ModelLoading], None]) -> Model:
+        if config.model not in self._models:
+            self._models[config.model] = load_model(config, progress)
+        return self._models[config.model]
+
+    def _memory(self, config: Config, key: str) -> Memory | None:
+        from mindchat.memory.volatile import VolatileMemory
+
+        if config.memory.mode == "off":
+            return None
+        if key and key in self._memories:
+            return self._memories[key]
+        memory = VolatileMemory(config.memory, model=config.model.name)
+        if key:
+            self._memories[key] = memory
+        return memory
+
+    def _retriever(self, config: Config, corpus: CorpusSpec) -> Any:
+        if corpus.kind == "own":
+            from mindchat.corpus.memory_index import MemoryIndex
+
+            return MemoryIndex(_passages(corpus.passages), config.index)
+        if corpus.kind != "open":
+            return GivenPassages()
+        key = (corpus.path, config.index)
+        if key not in self._open:
+            self._open[key] = self._open_corpus(Path(corpus.path).resolve(), config)
+        return self._open[key]
+
+    def _open_corpus(self, path: Path, config: Config) -> Retriever:
+        """An index of its own under the cache folder, kept between runs."""
+        from mindchat.memory.documents import DocumentRegistry
+
+        home = private(self._paths.cache / "corpora" / hashlib.sha256(str(path).encode()).hexdigest()[:16])
+        library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"))
+        for _ in library.add([path]):
+            pass
+        return library
+
+
+def _passages(sources: Sequence[Source]) -> list[Passage]:
+    found = []
+    for rank, source in enumerate(sources, 1):
+        id = source.pid or f"p{rank}"
+        found.append(Passage(id, f"question#{id}", source.title, source.text, 0, len(source.text), 0.0, rank))
+    return found
+
+
+def open_evaluation(config: Config, paths: Paths) -> MakeSession:
+    """make_session for the runner."""
+    del config
+    return Bench(paths).make

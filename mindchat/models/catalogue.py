@@ -20,6 +20,7 @@ from mindchat.clean import clean_line
 from mindchat.errors import UsageError
 
 Kind = Literal["wheels", "hub", "folder", "gguf"]
+FILE = Path(__file__).with_name("catalogue.toml")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -95,7 +96,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def catalogue() -> dict[str, Entry]:
     """Every known model by id, in the order of the file."""
-    table = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return {entry.id: entry for entry in msgspec.convert(table, _File).model}
 
 

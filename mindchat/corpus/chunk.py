@@ -60,7 +60,7 @@ class Chunker:
         held: list[_Unit] = []
         size = 0
         for at, unit in enumerate(units):
-            crowded = size + unit.words > self.words
+            crowded = size + unit.words > self.words or (held and unit.end - held[0].start > self._longest)
             if held and (crowded or (unit.opens and 2 * size > self.words and size + self._paragraph(units, at) > self.words)):
                 yield held[0].start, held[-1].end
                 held, size = [], 0

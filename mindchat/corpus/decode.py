@@ -19,6 +19,8 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE = 64 * 1024
+_STRAY_NULS = 0.01
+"""Share of NUL characters that a text may have and still be one; they are dropped."""
 
 
 def normalise(text: str) -> str:
@@ -36,7 +38,7 @@ def decode(data: bytes, name: str) -> str:
                 raise DocumentError(f"{name}: starts as {encoding} and does not go on so (byte {error.start}).") from error
     try:
         text = data.decode("utf-8")
-        if "\0" not in text:
+        if text.count("\0") <= len(text) * _STRAY_NULS:
             return normalise(text)
     except UnicodeDecodeError:
         pass

@@ -84,7 +84,7 @@ def params_of(section: IndexSection) -> Params:
 def folder_name(collection: str) -> str:
     """A collection's name as one harmless folder name."""
     safe = re.sub(r"[^\w.-]", "_", collection, flags=re.ASCII).strip(".")
-    if safe == collection:
+    if safe and safe == collection and len(safe) <= 80:
         return safe
     return f"{safe[:80]}-{format(zlib.crc32(collection.encode('utf-8', 'surrogatepass')), '08x')}"
 
@@ -130,7 +130,7 @@ class Index:
             if self._opened is not None and self._opened.name == name:
                 return self._opened
             self.close()
-            if name is None and self.registry.count(self.collection)[1] == 0:
+            if self.registry.count(self.collection)[1] == 0:
                 raise IndexMissingError("Nothing has been indexed yet.", "Add documents with: mindchat index add PATH")
             if name is None:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")

@@ -57,8 +57,20 @@ def read_here(path: Path) -> Iterator[Entry | Complaint]:
     if reader is None:
         raise DocumentError(f"{path.name}: its type is not supported.")
     waiting: list[str] = []
-    for document, chunks in reader.read(path, complain=waiting.append):
-        yield from (Complaint(clean_line(reason, 300)) for reason in waiting)
-        waiting.clear()
+    documents = reader.read(path, complain=waiting.append)
+    while True:
+        try:
+            found = next(documents, None)
+        except DocumentError:
+            yield from _complaints(waiting)
+            raise
+        yield from _complaints(waiting)
+        if found is None:
+            return
+        document, chunks = found
         yield Entry(document, chunks, reader.whole)
-    yield from (Complaint(clean_line(reason, 300)) for reason in waiting)
+
+
+def _complaints(waiting: list[str]) -> Iterator[Complaint]:
+    yield from [Complaint(clean_line(reason, 300)) for reason in waiting]
+    waiting.clear()

@@ -112,7 +112,7 @@ def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, in
         elif is_folder:
             yield from _walk(path, rules, max_bytes, visited)
         else:
-            yield _once(_judge(path, max_bytes, named=False), visited)
+            yield _once(path, _judge(path, max_bytes, named=False), visited)
 
 
 def _outer_reason(name: str, path: Path, folder: bool, rules: Rules) -> str:
@@ -125,13 +125,13 @@ def _outer_reason(name: str, path: Path, folder: bool, rules: Rules) -> str:
     return "ignored by .gitignore or .mindchatignore" if rules.ignores(path, folder=folder) else ""
 
 
-def _once(item: Found | Passed, visited: set[tuple[int, int]]) -> Found | Passed:
+def _once(path: Path, item: Found | Passed, visited: set[tuple[int, int]]) -> Found | Passed:
     """A file that several links lead to is read once."""
     if isinstance(item, Passed):
         return item
     status = item.path.stat()
     if (status.st_dev, status.st_ino) in visited:
-        return Passed(str(item.path), "link to a file that was read already")
+        return Passed(str(path), "link to a file that was read already")
     visited.add((status.st_dev, status.st_ino))
     return item
 

@@ -44,7 +44,7 @@ class FakeRegistry:
     def _put_one(self, document: Document, chunks: tuple[Chunk, ...], arriving: set[str]) -> Outcome:
         row, old = Row(document, chunks), self.rows.get(document.uri)
         if old is None:
-            moved = next((uri for uri, other in self.rows.items() if self._moved(other, row, arriving)), None)
+            moved = next((uri for uri, other in self.rows.items() if other.document.text == document.text and self._moved(other, row, arriving)), None)
             if moved is not None:
                 del self.rows[moved]
             self.rows[document.uri] = row
@@ -55,7 +55,7 @@ class FakeRegistry:
 
     @staticmethod
     def _moved(other: Row, row: Row, arriving: set[str]) -> bool:
-        same = (other.sha256, other.collection, other.document.external_id) == (row.sha256, row.collection, row.document.external_id)
+        same = (other.collection, other.document.external_id) == (row.collection, row.document.external_id)
         path = other.uri.removesuffix(f"#{other.document.external_id}")
         return same and other.uri not in arriving and os.path.isabs(path) and not os.path.exists(path)
 

@@ -20,10 +20,12 @@ _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 
 def supports(passage: Passage, support: Support) -> bool:
     """Whether this passage is that supporting one."""
-    names = {passage.id, passage.document.rpartition("#")[2], PurePath(passage.document).name, PurePath(passage.document).stem}
-    if support.pid is not None:
-        return support.pid in names or passage.title == support.pid
-    return passage.title == support.title
+    if support.pid is None:
+        return passage.title == support.title
+    if support.pid in (passage.id, passage.document.rpartition("#")[2], passage.title):
+        return True
+    path = PurePath(passage.document)  # a file may be named with or without suffix, with or without its folders
+    return any(f"/{name}".endswith(f"/{support.pid}") for name in (path.as_posix(), path.with_suffix("").as_posix() if path.name else ""))
 
 
 def _found(passages: Iterable[Passage], gold: Gold) -> set[Support]:

@@ -62,6 +62,9 @@ def plan(
         raise UsageError(f"--open and --context {context} exclude each other.", "Leave one of them out.")
     if open_corpus is not None and not open_corpus.exists():
         raise UsageError(f"{open_corpus} does not exist.", "Give a corpus of {id, title, text} lines, or a folder of documents.")
+    for path in paths:
+        if open_corpus is not None and path.resolve().is_relative_to(open_corpus.resolve()):
+            raise UsageError(f"{path} lies in the corpus {open_corpus}: its answers would be searched.", "Search the folders of documents beside it.")
     items, entries = _read(paths, n, seed)
     run = Run(
         seed=seed,

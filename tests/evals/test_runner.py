@@ -233,6 +233,8 @@ def test_plans_that_make_no_sense_are_refused(questions: Path, tmp_path: Path) -
         plan([questions], base=base, axes={"engine.policy": ["mind"]}, context="given")
     with pytest.raises(UsageError, match="exclude each other"):
         plan([questions], base=base, axes={"engine.policy": ["none"]}, context="none", open_corpus=questions)
+    with pytest.raises(UsageError, match="its answers would be searched"):
+        plan([questions], base=base, axes={}, open_corpus=questions.parent)
     with pytest.raises(UsageError, match="does not exist"):
         plan([questions], base=base, axes={}, open_corpus=tmp_path / "missing.jsonl")
     with pytest.raises(UsageError, match="at least 1"):

@@ -60,8 +60,11 @@ class Grounded(Struct, frozen=True):
         return self.passage.text[self.sentence.start : self.sentence.end]
 
 
-def hedged(text: str, predicate: Predicate) -> bool:
-    """Negation, hedge, question, or fiction where the relation is about a person's life."""
+def hedged(text: str, predicate: Predicate, subject: str = "") -> bool:
+    """Negation, hedge, question, or fiction where the relation is about a person's life. Titles (quotes, the subject) are not heard."""
+    text = re.sub(r"\"[^\"\n]*\"|“[^”\n]*”", " ", text)
+    if subject:
+        text = re.sub(re.escape(subject), " ", text, flags=re.IGNORECASE)
     folded = fold(text)
     if _POLARITY.search(folded) or "?" in text:
         return True
@@ -76,7 +79,7 @@ def ground(slot: Slot, answer: Draft, passages: Sequence[Passage]) -> tuple[Grou
     spans = _candidates(slot, answer.text)
     if not spans:
         return None, "no_object"
-    if hedged(answer.text, slot.predicate):
+    if hedged(answer.text, slot.predicate, slot.subject):
         return None, "hedged"
     best: tuple[tuple[int, ...], Grounded] | None = None
     reason = "ungrounded"
@@ -124,7 +127,7 @@ def _places(slot: Slot, words: str, span: Span, passage: Passage) -> list[Ground
         near = _names_subject(slot.subject, text[sentence.start : sentence.end], Span(start - sentence.start, end - sentence.start))
         if not near and not titled(slot.subject, passage.title):
             found.append("no_subject")
-        elif hedged(text[sentence.start : sentence.end], slot.predicate):
+        elif hedged(text[sentence.start : sentence.end], slot.predicate, slot.subject):
             found.append("hedged")
         elif norm(text[start:end]) == norm(slot.subject) or not type_ok(text[start:end], slot.predicate.range):
             found.append("type")

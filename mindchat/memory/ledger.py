@@ -225,9 +225,19 @@ def exhume(connection: sqlite3.Connection, scope: int, subject: str, predicate: 
 
 
 def write(
-    connection: sqlite3.Connection, scope: int, scope_name: str, claim: Claim, *, session: int | None = None, turn: int | None = None
+    connection: sqlite3.Connection,
+    scope: int,
+    scope_name: str,
+    claim: Claim,
+    *,
+    session: int | None = None,
+    turn: int | None = None,
+    replace: bool = False,
 ) -> Written:
-    """Store a claim: a new fact, or support for one that is known; contradictions are settled by cardinality and time."""
+    """Store a claim: a new fact, or support for one that is known; contradictions are settled by cardinality and time.
+
+    `replace`: a person decided that the new value replaces the others, pinned or not.
+    """
     predicate = claim.predicate
     if buried(connection, scope, claim.subject, predicate.name, claim.object_norm):
         return Written("tombstone")
@@ -240,7 +250,7 @@ def write(
         return _support(connection, same, claim, session, turn)
     if _over_quota(connection, claim):
         return Written("quota")
-    closed, disputed, status = _settle(claim, rivals)
+    closed, disputed, status = (rivals, [], claim.status) if replace else _settle(claim, rivals)
     fact = _insert(connection, scope, scope_name, claim, subject, value, status)
     _attach(connection, fact, claim, session)
     for row in closed:
@@ -334,6 +344,15 @@ def _settle(claim: Claim, rivals: list[Any]) -> tuple[list[Any], list[Any], Stat
             disputed.append(row)
             status = "disputed"
     return closed, disputed, status
+
+
+def settle_slot(connection: sqlite3.Connection, scope: int, key: str) -> int | None:
+    """End a dispute of which only one side is left; the fact that is active again, or None."""
+    rows = connection.execute("SELECT id, status FROM fact WHERE scope_id=? AND slot_key=? AND status IN ('active','disputed')", (scope, key)).fetchall()
+    if len(rows) != 1 or rows[0]["status"] != "disputed":
+        return None
+    connection.execute("UPDATE fact SET status='active' WHERE id=?", (rows[0]["id"],))
+    return int(rows[0]["id"])
 
 
 def _insert(connection: sqlite3.Connection, scope: int, scope_name: str, claim: Claim, subject: int, value: int | None, status: str) -> int:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mindchat.memory.confidence import Signals, may_skip
 from mindchat.memory.documents import source_file, to_passage, unpack
-from mindchat.memory.folding import fold, norm, search_query
+from mindchat.memory.folding import STOP, fold, norm, search_query
 from mindchat.memory.ledger import slot_key
 from mindchat.memory.slots import Slot, relation_words
 from mindchat.memory.store import Store
@@ -98,6 +98,11 @@ def fresh(evidence: Any) -> bool:
     return (status.st_mtime_ns, status.st_size) == (evidence["mtime_ns"], evidence["size"])
 
 
+def content_words(text: str) -> set[str]:
+    """Words that say what a text is about."""
+    return set(norm(text).split()) - STOP - relation_words()
+
+
 class Reader:
     """Lookups in the visible scopes of one conversation."""
 
@@ -161,8 +166,10 @@ class Reader:
             return []
         sql = "f.id IN (SELECT rowid FROM fact_fts WHERE fact_fts MATCH ? ORDER BY rank LIMIT 12)"
         words = f" {norm(question)} "
+        asked = content_words(question)
         found = self._select(scopes, sql, (query,))
-        return [s for s in found if any(len(name) > 2 and f" {name} " in words for name in (norm(s.row["subject"]), s.row["object_norm"]))]
+        notes = [s for s in found if s.row["kind"] == "user" and len(asked & content_words(s.row["object_text"])) >= min(2, len(asked))]
+        return notes + [s for s in found if any(len(name) > 2 and f" {name} " in words for name in (norm(s.row["subject"]), s.row["object_norm"]))]
 
     def _hop(self, scopes: Sequence[int], answers: Sequence[Served]) -> list[Served]:
         bridges = [served.row["object_id"] for served in answers if served.row["object_id"] is not None]
@@ -188,16 +195,18 @@ class Reader:
             return None, "the fact may be out of date"
         if self.suspended(slot.predicate.name):
             return None, f"two audits of {slot.predicate.phrase} went wrong"
-        if not any(self._sure(served.row, item, threshold) for item in served.evidence):
+        confirmed = any(item["source_type"] == "manual" for item in served.evidence)
+        if not any(self._sure(served.row, item, confirmed, threshold) for item in served.evidence):
             return None, f"{served.row['confidence']:.2f} is not sure enough"
         return served, ""
 
     @staticmethod
-    def _sure(row: Any, evidence: Any, threshold: float) -> bool:
-        if evidence["source_type"] == "manual":
-            return False  # there is no passage that could stand in for the search
+    def _sure(row: Any, evidence: Any, confirmed: bool, threshold: float) -> bool:
+        """Only a passage can stand in for a search; what a person confirmed needs no score."""
         if evidence["document_id"] is None or evidence["trust"] < 1:
             return False
+        if confirmed:
+            return bool(evidence["grounding"] == 2)
         signals = Signals(conf_min=evidence["conf_min"], p_true=evidence["p_true"], margin=evidence["margin"])
         return may_skip(float(row["confidence"]), bool(row["calibrated"]), evidence["grounding"], signals, threshold)
 

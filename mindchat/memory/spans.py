@@ -24,6 +24,16 @@ _JOIN = frozenset("of the de da di do du des del della der den van von al el la 
 _QUOTED = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|《([^》\n]{2,80})》|「([^」\n]{2,80})」")
 _CJK = re.compile(r"[\u30a0-\u30ff]{2,}(?:・[\u30a0-\u30ff]{2,})*|[\u3400-\u9fff]{2,12}")
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Sr|Jr|Prof|Gen|Col|Lt|vs|No|Vol|Inc|Ltd|Co|Corp|ca|c|b|d|e\.g|i\.e|[A-Z])\.)$")
+_DEMONYMS = frozenset(
+    norm(word)
+    for word in """
+    American British English Scottish Welsh Irish French German Italian Spanish Portuguese Dutch Belgian Swiss Austrian Polish Czech Slovak Hungarian
+    Romanian Bulgarian Greek Turkish Russian Soviet Ukrainian Belarusian Lithuanian Latvian Estonian Finnish Swedish Norwegian Danish Icelandic Serbian
+    Croatian Slovene Bosnian Albanian Macedonian Indian Pakistani Bangladeshi Chinese Japanese Korean Taiwanese Vietnamese Thai Filipino Indonesian
+    Malaysian Malayalam Tamil Telugu Hindi Kannada Bengali Iranian Persian Iraqi Israeli Jewish Arab Egyptian Moroccan Algerian Tunisian Nigerian Kenyan
+    African Australian Canadian Mexican Cuban Brazilian Argentine Chilean Peruvian Colombian Venezuelan European Asian Latin Catholic Christian Muslim
+    """.split()
+)
 _ROLES = "actor|actress|director|filmmaker|singer|writer|author|king|queen|president|prime minister|producer|composer|politician"
 
 
@@ -57,7 +67,8 @@ def _runs(text: str) -> Iterator[list[re.Match[str]]]:
     last = 0
     for match in _WORD.finditer(text):
         word, gap = match[0], text[last : match.start()]
-        joined = gap in (" ", " & ", "") or (gap == ". " and len(run) > 0)
+        closed = bool(run) and run[-1][0].endswith(".") and not _ABBREVIATION.search(run[-1][0])
+        joined = gap in (" ", " & ", "") and not closed
         if run and not joined:
             yield run
             run = []
@@ -151,8 +162,10 @@ def type_ok(text: str, kind: str) -> bool:
         return bool(_NUMBER.fullmatch(text.strip()))
     if kind == "any":
         return True
+    if _DATE.search(text) and kind in ("person", "place", "org"):
+        return False
     first = text.lstrip("\"'“«《「")[:1]
     name = first.isupper() or first.isdigit() or (first > "\u2e80" and first.isalpha())
     if kind == "person":
-        return name and not re.search(r"\d", text) and not re.fullmatch(rf"(?:the )?(?:{_ROLES})", folded)
+        return name and norm(text) not in _DEMONYMS and not re.search(r"\d", text) and not re.fullmatch(rf"(?:the )?(?:{_ROLES})", folded)
     return name and not (kind == "place" and re.fullmatch(r"[\d,. ]+", text) is not None)

@@ -150,7 +150,7 @@ class MindChatApp(App[int]):
         if isinstance(self.screen, HelpScreen):
             self.pop_screen()
         else:
-            self.push_screen(HelpScreen(self.focused))
+            self.push_screen(HelpScreen(self.focused, self._remapped))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: Textual's own entries that make sense here, then ours."""

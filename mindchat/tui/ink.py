@@ -6,6 +6,7 @@ Does not own: layout and colours (mindchat.tcss and the theme: styles here name 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 from textual.content import Content
@@ -31,9 +32,14 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 def block(*parts: Part) -> Content:
     """Content of several pieces; newlines stay."""
-    return Content.assemble(
-        *(part if isinstance(part, Content) else (clean(part), "") if isinstance(part, str) else (clean(part[0]), part[1]) for part in parts)
-    )
+    return Content.assemble(*(_clean(part) for part in parts))
+
+
+def _clean(part: Part) -> Content | tuple[str, str]:
+    if isinstance(part, Content):
+        return part
+    text, style = (part, "") if isinstance(part, str) else part
+    return clean(text), style
 
 
 def line(*parts: Part) -> Content:
@@ -59,10 +65,8 @@ def lines(rows: Iterable[Content]) -> Content:
 
 
 def clickable(text: str, style: str, action: str) -> Content:
-    """Words that run an action of ours when clicked. `action` is never built from dynamic text (numbers only)."""
-    return Content.styled(
-        clean(text), Style.parse(style) + Style.from_meta({"@click": action}) if style.startswith("bold") else Style.from_meta({"@click": action})
-    ).stylize(style)
+    """Words that run an action of ours when clicked. `action` is never built from dynamic text."""
+    return Content.styled(clean(text), style).stylize(Style.from_meta({"@click": action}))
 
 
 def bar(share: float, width: int) -> str:
@@ -85,15 +89,15 @@ def spark(values: Sequence[float], width: int, top: float = 0.0) -> str:
     top = top or max(values) or 1.0
     if len(values) > width:
         edges = [round(i * len(values) / width) for i in range(width + 1)]
-        values = [max(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+        values = [max(values[a:b]) for a, b in itertools.pairwise(edges)]
     return "".join(level(value / top) for value in values)
 
 
 def seconds(value: float) -> str:
     """A duration for people: 0.8 s, 12 s, 3 min 05 s."""
     if value < 10:
-        return f"{value:.1f} s"
-    return f"{value:.0f} s" if value < 60 else f"{int(value // 60)} min {int(value % 60):02d} s"
+        return f"{value:.1f}\u00a0s"
+    return f"{value:.0f}\u00a0s" if value < 60 else f"{int(value // 60)}\u00a0min\u00a0{int(value % 60):02d}\u00a0s"
 
 
 def size(count: int) -> str:

@@ -182,7 +182,7 @@ class FakeRegistry:
     def text(self, uri: str) -> str | None:
         return self.texts.get(uri)
 
-    def passage(self, id: str) -> Passage | None:  # noqa: A002
+    def passage(self, id: str) -> Passage | None:
         return next((passage for passage in PASSAGES if passage.id == id), None)
 
     def documents(self, collection: str | None = None) -> Iterator[Any]:
@@ -266,5 +266,5 @@ class FakeSession:
     def new(self) -> None:
         self.resume(None)
 
-    def resume(self, id: str | None) -> None:  # noqa: A002
+    def resume(self, id: str | None) -> None:
         self.id, self.turns, self.events, self.history = id, [], [], []

@@ -5,11 +5,13 @@ Owns: its words come from HELP of the focused widget, COMMANDS and the bindings;
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -17,7 +19,7 @@ from textual.widgets import Markdown, Static
 
 from mindchat.commands import COMMANDS
 from mindchat.tui import keys
-from mindchat.tui.ink import FAINT, TITLE, line
+from mindchat.tui.ink import ACCENT, FAINT, TITLE, line, lines
 from mindchat.tui.widgets.transcript import parser
 
 KEY_WORDS = {"Copy answer": "copy the newest answer", "Reasoning": "open or fold the reasoning", "Follow": "follow the newest text"}
@@ -28,31 +30,28 @@ def key_name(key: str) -> str:
     return "+".join(part.capitalize() if len(part) > 1 else part.upper() for part in key.split("+"))
 
 
-def help_text(focused: DOMNode | None, remapped: dict[str, str]) -> str:
-    """The page as Markdown of our own words."""
-    about = [node.HELP for node in (focused.ancestors_with_self if focused is not None else ()) if isinstance(getattr(node, "HELP", None), str)]
-    rows = [f"| {key_name(remapped.get(b.id or '', b.key))} | {KEY_WORDS.get(b.description, b.description)} |" for b in (*keys.CHAT, *keys.APP)]
-    commands = [f"| `{command.usage or '/' + command.name}` | {command.help} |".replace("/|", "/\\|") for command in COMMANDS.values()]
-    escape = [row if row.count("|") == 3 else _escaped(row) for row in commands]
-    return "\n".join(
-        [
-            *(text for text in about if text),
-            "# Keys",
-            "| key | does |",
-            "|---|---|",
-            *rows,
-            "",
-            "# Commands",
-            "| command | does |",
-            "|---|---|",
-            *escape,
-        ]
-    )
+def about(focused: DOMNode | None) -> str:
+    """What the focused widget says of itself, as Markdown of our own words."""
+    nodes = focused.ancestors_with_self if focused is not None else ()
+    return "\n".join(text for node in nodes if isinstance(text := getattr(node, "HELP", None), str))
 
 
-def _escaped(row: str) -> str:
-    inner = row.strip("| ").rsplit(" | ", 1)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in inner) + " |"
+def table(title: str, rows: Iterable[tuple[str, str]]) -> Content:
+    """Two columns under a title."""
+    rows = list(rows)
+    wide = min(30, max((len(left) for left, _ in rows), default=0))
+    return lines([line((title, TITLE)), *(line((f"{left:<{wide}}", ACCENT), "  ", right) for left, right in rows), line("")])
+
+
+def painted_keys(keymap: Mapping[str, str]) -> Content:
+    """Every key of chat and app, remapped ones as they are now."""
+    bindings = (*keys.CHAT, *keys.APP)
+    return table("Keys", [(key_name(keymap.get(b.id or "", b.key)), KEY_WORDS.get(b.description, b.description)) for b in bindings])
+
+
+def painted_commands() -> Content:
+    """The command table."""
+    return table("Commands", [(command.usage or f"/{command.name}", command.help) for command in COMMANDS.values()])
 
 
 class HelpScreen(ModalScreen[None]):
@@ -60,19 +59,19 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark", "dismiss_help", "Close")]
 
-    def __init__(self, focused: Widget | None) -> None:
+    def __init__(self, focused: Widget | None, keymap: Mapping[str, str]) -> None:
         super().__init__(id="help")
-        self._about = focused
+        self._about, self._keymap_shown = focused, keymap
 
     def compose(self) -> ComposeResult:
         """A framed, scrolling page."""
         with VerticalScroll(classes="sheet") as sheet:
             sheet.border_title = line(("Help", TITLE))
             sheet.border_subtitle = line(("Esc closes", FAINT))
-            yield Markdown(
-                help_text(self._about, self.app._keymap if isinstance(self.app._keymap, dict) else {}), parser_factory=parser, open_links=False
-            )
-            yield Static("", markup=False)
+            if text := about(self._about):
+                yield Markdown(text, parser_factory=parser, open_links=False)
+            yield Static(painted_keys(self._keymap_shown), markup=False)
+            yield Static(painted_commands(), markup=False)
 
     def action_dismiss_help(self) -> None:
         """Back to where we were."""

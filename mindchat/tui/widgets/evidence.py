@@ -114,7 +114,7 @@ folds the repeated copies, `[` and `]` go to earlier and later prompts of the tu
         Binding("right_square_bracket", "prompt(1)", "Later", id="context.later"),
     ]
 
-    def __init__(self, *, id: str = "context") -> None:  # noqa: A002
+    def __init__(self, *, id: str = "context") -> None:
         super().__init__(id=id)
         self._unfolded = False
         self._back = 0

@@ -51,7 +51,7 @@ class MemoryPane(Pane):
 `/memory search WORDS`, `/remember …`, `/forget ID`, `/undo`.
 """
 
-    def __init__(self, *, id: str = "memory") -> None:  # noqa: A002
+    def __init__(self, *, id: str = "memory") -> None:
         super().__init__(id=id)
         self._listed: tuple[str, tuple[Fact, ...]] | None = None
         self._mode = ""

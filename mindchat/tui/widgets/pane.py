@@ -25,7 +25,7 @@ class Pane(VerticalScroll, can_focus=True):
     FOLLOWS = False
     """Whether new content scrolls into view, until the user scrolls away."""
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's own name
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id, classes="pane")
         self._trace = Trace()
         self._fresh = False

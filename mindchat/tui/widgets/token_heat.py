@@ -44,7 +44,7 @@ def painted_word(word: WordScore, threshold: float | None, chosen: bool = False)
 
 def painted_sentence(view: SentenceView, chosen: int | None = None) -> Content:
     """The sentence's words in place, with the text between them; what was withdrawn is struck."""
-    verdict, at, parts = view.verdict, 0, []
+    verdict, at, parts = view.verdict, len(view.text) - len(view.text.lstrip()), []
     cut = verdict.trigger.start if verdict.trigger is not None and view.retracted else len(view.text) + 1
     for index, word in enumerate(verdict.words):
         parts.append(line((view.text[at : word.start], MUTED)))
@@ -128,7 +128,7 @@ Every word of the model's reasoning with its score S = H · a · s: entropy, att
         Binding("right", "step(1)", "Word →", id="uncertainty.next", show=True),
     ]
 
-    def __init__(self, *, id: str = "uncertainty") -> None:  # noqa: A002
+    def __init__(self, *, id: str = "uncertainty") -> None:
         super().__init__(id=id)
         self._cursor: int | None = None
 

@@ -56,8 +56,10 @@ def painted_reasoning(trace: Trace) -> Content:
             parts.append((reasoning[at:end], MUTED))
             at = end
         if view.retracted:
-            parts += [(" ", ""), (view.retracted.strip(), STRUCK), (" ↩", WARN)]
+            parts += [(" ⟨", WARN), (view.retracted.strip(), STRUCK), ("⟩↩", WARN)]
     parts.append((reasoning[at:], MUTED))
+    if parts[0][0].startswith(" "):
+        parts[0] = (parts[0][0].lstrip(), parts[0][1])
     if trace.channel == "reasoning" and trace.drafting and trace.state == "running":
         parts += [(trace.draft_text, f"italic {MUTED}"), ("▌", ACCENT)]
     return block(*parts)

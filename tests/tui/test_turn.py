@@ -1,0 +1,196 @@
+"""A turn on screen: every pane fills, the answer stays, cancel and failure are said, late news is dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+from mindchat import events as ev
+from mindchat.errors import ModelMissingError
+from mindchat.tui.bridge import EventsArrived, StartFailed, failure
+
+
+async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> None:
+    async with stage(pause=0.02) as s:
+        await s.say(fakes.QUESTION)
+        await s.until(lambda: "Louis▲1.62" in s.pane("uncertainty"))
+        await s.until(lambda: "Copy 2 of 2" in s.pane("context"))
+        await s.until(lambda: "Charles Bretagne Marie – father" in s.pane("memory"))
+        await s.until(lambda: "father of Jean Bretagne Charles" in s.pane("hops"))
+        assert s.chat.busy
+
+
+async def test_answer_reasoning_and_citations(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        text = s.text()
+        assert "Charles Armand René de La" in text
+        assert "9: unverified" in s.chat.newest.query_one(".answer").source
+        assert "▸ reasoning  3 sentences · 1 withdrawn · 2 looked up" in text
+        assert "[1] Charles Bretagne Marie" in text
+        await s.pilot.press("ctrl+t")
+        assert "⟨Louis of Thouars.⟩↩" in s.chat.query_one("Reasoning .reasoning-body").content.plain
+
+
+async def test_withdrawn_words_are_struck(stage: Any, fakes: Any) -> None:
+    from mindchat.tui.widgets.transcript import painted_reasoning
+
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        content = painted_reasoning(s.chat.newest.trace)
+        start = content.plain.index("Louis")
+        assert any("strike" in str(span.style) for span in content.spans if span.start <= start < span.end)
+        assert content.plain.replace("⟨Louis of Thouars.⟩↩", "").split() == s.chat.newest.trace.reasoning.split()
+
+
+async def test_context_shows_every_character_sent(stage: Any, fakes: Any) -> None:
+    from mindchat.tui.widgets.evidence import stretches
+
+    built = fakes.prompt(2, "answer")
+    assert "".join(piece[0] for piece in stretches(built)) == built.sent
+    assert {piece[2] for piece in stretches(built) if piece[1] == "passage"} == {0, 1}
+
+
+async def test_folded_copy_opens(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        assert s.pane("context").count(fakes.SON) == 1
+        s.chat.query_one("#context").focus()
+        await s.pilot.press("x")
+        assert s.pane("context").count(fakes.SON) == 2
+
+
+async def test_word_cursor_shows_entropy_and_attention(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        s.chat.query_one("#uncertainty").focus()
+        await s.pilot.press("left")
+        assert "score S = H·a·s 1.040" in s.pane("uncertainty")
+        assert "raw 0.120" in s.pane("uncertainty")
+
+
+async def test_escape_stops_and_the_app_goes_on(stage: Any, fakes: Any) -> None:
+    async with stage(pause=0.03) as s:
+        await s.say(fakes.QUESTION)
+        await s.until(lambda: s.chat.newest and s.chat.newest.trace.reasoning)
+        await s.pilot.press("escape")
+        await s.until(lambda: s.chat.newest.trace.state == "cancelled", 2)
+        assert "stopped" in s.text()
+        assert "His father was Jean" in s.text()
+        s.session.pause = 0
+        await s.answer("again")
+        assert s.chat.newest.trace.state == "answered"
+
+
+async def test_expected_failure_is_said_with_its_hint(stage: Any) -> None:
+    script = lambda _: [ev.TurnFailed("index_missing", "Nothing is indexed in [/x].", "Type /index FOLDER.", 3)]  # noqa: E731
+    async with stage(script=script) as s:
+        await s.answer("x")
+        assert "✗ Nothing is indexed in [/x]." in s.text()
+        assert "Type /index FOLDER." in s.text()
+
+
+async def test_a_bug_in_the_engine_ends_the_turn_only(stage: Any) -> None:
+    def script(_: str) -> list[ev.Event]:
+        raise ValueError("[boom")
+
+    async with stage(script=script) as s:
+        await s.answer("x")
+        assert "ValueError: [boom" in s.text()
+        s.session.script = lambda _: [ev.TurnCancelled("")]
+        await s.answer("y")
+        assert s.chat.newest.trace.state == "cancelled"
+
+
+async def test_missing_model_is_said_and_typing_goes_on(stage: Any, fakes: Any, tmp_path: Any) -> None:
+    async with stage() as s:
+        s.chat.post_message(StartFailed(failure(ModelMissingError("The model x is not here.", "mindchat models pull x")), fatal=False))
+        await s.until(lambda: "The model x is not here." in s.text())
+        await s.pilot.press("a", "b")
+        assert s.chat.query_one("Prompt").draft == "ab"
+
+
+async def test_late_news_of_an_old_turn_is_dropped(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.ready()
+        s.chat.post_message(EventsArrived(999, (ev.TurnFailed("x", "zz-late", ""),)))
+        await s.pilot.pause(0.1)
+        assert "zz-late" not in s.text()
+
+
+async def test_questions_queue_while_busy(stage: Any, fakes: Any) -> None:
+    async with stage(pause=0.004) as s:
+        await s.say("first")
+        await s.say("second")
+        await s.until(lambda: len(s.chat.turns) == 2 and not s.chat.busy, 15)
+        assert [view.trace.question for view in s.chat.turns.values()] == ["first", "second"]
+
+
+async def test_typing_while_the_model_loads(stage: Any) -> None:
+    async with stage(load_seconds=1.0) as s:
+        await s.pilot.press("h", "i")
+        assert s.chat.query_one("Prompt").draft == "hi"
+        assert not s.chat.view.model_ready
+        await s.until(lambda: "model: load" in s.text())
+        await s.ready()
+
+
+async def test_the_session_lives_in_one_thread(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer("x")
+        assert s.session.threads == {"mindchat-engine"}
+        assert threading.current_thread().name != "mindchat-engine"
+
+
+async def test_news_is_batched(stage: Any, fakes: Any) -> None:
+    batches: list[tuple[float, int]] = []
+    async with stage(app_options={"fps": 10.0}, pause=0.01) as s:
+        deliver = s.app.bridge._post
+
+        def count(message: Any) -> None:
+            if isinstance(message, EventsArrived):
+                batches.append((time.monotonic(), len(message.events)))
+            deliver(message)
+
+        s.app.bridge._post = count
+        await s.say("x")
+        await s.until(lambda: s.chat.turns and not s.chat.busy)
+    busiest = max(sum(1 for other, _ in batches if start <= other < start + 1) for start, _ in batches)
+    assert busiest <= 11
+    assert sum(size for _, size in batches) >= len(fakes.turn())
+
+
+async def test_quit_is_quick_even_if_the_engine_hangs(stage: Any) -> None:
+    gate = threading.Event()
+
+    def script(_: str) -> list[ev.Event]:
+        gate.wait(5)
+        return []
+
+    async with stage(script=script) as s:
+        await s.say("x")
+        await s.until(lambda: s.chat.busy)
+        before = time.monotonic()
+        await s.pilot.press("ctrl+q")
+        await asyncio.wait_for(_ended(s.app), 2)
+        assert time.monotonic() - before < 2
+        gate.set()
+
+
+async def _ended(app: Any) -> None:
+    while app.is_running:
+        await asyncio.sleep(0.02)
+
+
+async def test_ctrl_c_never_throws_a_draft_away(stage: Any, tmp_path: Any) -> None:
+    async with stage() as s:
+        await s.ready()
+        s.chat.query_one("Prompt").restore("half a question")
+        await s.pilot.press("ctrl+c")
+        assert s.app.is_running
+        assert s.chat.query_one("Prompt").draft == "half a question"
+        await s.pilot.press("ctrl+q")
+    async with stage() as s:
+        assert s.chat.query_one("Prompt").draft == "half a question"

@@ -199,7 +199,7 @@ def open_writer(folder: Path, shard: tuple[int, int]) -> Iterator[Writer]:
     path = folder / f"{name}.jsonl"
     with held:
         try:
-            _drop_torn_line(path)
+            drop_torn_line(path)
             file = path.open("ab")
         except OSError as error:
             raise _unwritable(path, error) from error
@@ -211,7 +211,7 @@ def _unwritable(path: Path, error: OSError) -> ResourceError:
     return ResourceError(f"{path} cannot be written: {error.strerror}.", "Free space or give another --out, then --resume.")
 
 
-def _drop_torn_line(path: Path) -> None:
+def drop_torn_line(path: Path) -> None:
     """Cut what a kill left after the last newline, so that the next record starts on a line of its own."""
     if not path.exists():
         return

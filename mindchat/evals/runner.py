@@ -85,7 +85,7 @@ EvalEvent = Planned | Asking | Scored | Finished
 # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Deadline(Cancel):
+class Deadline(Cancel):
     """A question's own time limit under the user's cancel."""
 
     def __init__(self, outer: Cancel, timeout: float | None) -> None:
@@ -94,9 +94,11 @@ class _Deadline(Cancel):
 
     @property
     def cancelled(self) -> bool:
+        """Whether the user or the clock says so."""
         return self.outer.cancelled or super().cancelled
 
     def check(self) -> None:
+        """Raise Interrupted for the user, DeadlineError for the clock."""
         self.outer.check()
         super().check()
 
@@ -130,7 +132,7 @@ def evaluate(
             cancel.check()
             yield Asking(arm.name, item.example.id, item.example.question)
             started = time.monotonic()
-            record = ask_one(make_session, arm, item, corpus_for(item, todo.context, todo.open_corpus), _Deadline(cancel, timeout))
+            record = ask_one(make_session, arm, item, corpus_for(item, todo.context, todo.open_corpus), Deadline(cancel, timeout))
             writer.append(record)
             seconds = time.monotonic() - started
             spent += seconds
@@ -162,7 +164,7 @@ def run_turn(make_session: MakeSession, config: Config, corpus: CorpusSpec, ques
         raise
     except MindChatError as error:
         failure = Failure(error.code, error.message)
-    if trace.answer is None and isinstance(cancel, _Deadline):
+    if trace.answer is None and isinstance(cancel, Deadline):
         cancel.outer.check()
     if trace.failed is not None:
         failed = trace.failed

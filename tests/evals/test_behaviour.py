@@ -38,7 +38,9 @@ def test_support_without_an_id_is_matched_by_title() -> None:
     assert behaviour.retrieval(trace(hop(1, "q", [p("any", "Paris (Texas)")])), gold)["support_recall"] == 0.0
 
 
-@pytest.mark.parametrize(("name", "right"), [("north.md", 1.0), ("docs/north", 1.0), ("north", 1.0), ("orth", 0.0), ("p1", 1.0), ("other/north", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "right"), [("north.md", 1.0), ("docs/north", 1.0), ("north", 1.0), ("orth", 0.0), ("p1", 1.0), ("other/north", 0.0)]
+)
 def test_support_may_name_a_document(name: str, right: float) -> None:
     gold = Gold(("x",), supporting=(Support(name, name),))
     found = Passage("p1", "/somewhere/docs/north.md", "North", "text", 0, 4)

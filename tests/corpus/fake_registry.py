@@ -44,7 +44,8 @@ class FakeRegistry:
     def _put_one(self, document: Document, chunks: tuple[Chunk, ...], arriving: set[str]) -> Outcome:
         row, old = Row(document, chunks), self.rows.get(document.uri)
         if old is None:
-            moved = next((uri for uri, other in self.rows.items() if other.document.text == document.text and self._moved(other, row, arriving)), None)
+            same_text = [other for other in self.rows.values() if other.document.text == document.text]
+            moved = next((other.uri for other in same_text if self._moved(other, row, arriving)), None)
             if moved is not None:
                 del self.rows[moved]
             self.rows[document.uri] = row
@@ -70,7 +71,7 @@ class FakeRegistry:
             if collection in (None, row.collection):
                 yield from _passages(row)
 
-    def passage(self, id: str) -> Passage | None:  # noqa: A002 - the port's name
+    def passage(self, id: str) -> Passage | None:
         return next((passage for passage in self.passages() if passage.id == id), None)
 
     def text(self, uri: str) -> str | None:

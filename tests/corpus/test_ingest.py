@@ -24,7 +24,8 @@ def docs(tmp_path):
     folder.mkdir()
     (folder / "river.txt").write_text("The Vézère is a river in France.\n\nIt joins the Dordogne.", encoding="utf-8")
     (folder / "a b ü.md").write_text("# Castles\n\nIntro.\n\n## Old ones\n\nThe castle of Thouars.\n", encoding="utf-8")
-    (folder / "corpus.jsonl").write_text('{"id": "p1", "title": "Poe", "text": "Edgar Poe wrote tales."}\n{"id": "p2", "title": "Raven", "text": "A bird."}\n')
+    lines = ['{"id": "p1", "title": "Poe", "text": "Edgar Poe wrote tales."}', '{"id": "p2", "title": "Raven", "text": "A bird."}']
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
 

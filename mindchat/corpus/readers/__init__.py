@@ -30,6 +30,16 @@ READERS: dict[str, str] = {
     **dict.fromkeys((".txt", ".text", ".log", ".tex", ".org", ".adoc", ".srt", ".vtt"), _TEXT),
     **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "mindchat.corpus.readers.markdown:MarkdownReader"),
     **dict.fromkeys((".jsonl", ".ndjson"), "mindchat.corpus.readers.jsonl:JsonLinesReader"),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), "mindchat.corpus.readers.html:HtmlReader"),
+    **dict.fromkeys((".rst", ".rest"), "mindchat.corpus.readers.rst:RstReader"),
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "mindchat.corpus.readers.tables:TableReader"),
+    ".json": "mindchat.corpus.readers.tables:JsonReader",
+    ".pdf": "mindchat.corpus.readers.pdf:PdfReader",
+    ".docx": "mindchat.corpus.readers.office:DocxReader",
+    ".odt": "mindchat.corpus.readers.office:OdtReader",
+    ".epub": "mindchat.corpus.readers.office:EpubReader",
+    ".eml": "mindchat.corpus.readers.mail:MailReader",
+    ".mbox": "mindchat.corpus.readers.mail:MailboxReader",
     **dict.fromkeys(_SOURCE.split(), _CODE),
 }
 """Suffix, lower case, with its dot → reader."""
@@ -43,6 +53,9 @@ class BaseReader:
     """Whether each document is one passage, however long."""
     streams = False
     """Whether the file is read piece by piece, so that no size is too large."""
+
+    simple = False
+    """Whether reading is plain decoding, safe in this process; other formats are read in a worker that can be killed."""
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """See ports.Reader; `complain` is told of unreadable parts."""

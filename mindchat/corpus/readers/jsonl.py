@@ -21,9 +21,10 @@ from mindchat.values import Chunk, Document
 
 
 class JsonLinesReader(BaseReader):
-    """Each line is one document. A corpus line keeps its id, and is one passage however long it is."""
+    """Each line is one document. A corpus line is one passage, however long, and keeps its id."""
 
     suffixes = frozenset({".jsonl", ".ndjson"})
+    simple = True
     whole = True
     streams = True
 
@@ -47,7 +48,7 @@ class JsonLinesReader(BaseReader):
             seen.add(id_)
             good += 1
             document = Document(f"{path}#{id_}", title, text, external_id=id_, mtime_ns=status.st_mtime_ns, size=status.st_size)
-            yield document, (Chunk(0, len(text)),)
+            yield document, (Chunk(0, len(text)),) if corpus else None
         if not good:
             raise DocumentError(f"{path.name}: has no line that can be read.")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from mindchat.clean import clean_line
 from mindchat.corpus.decode import read_text
 from mindchat.corpus.readers import BaseReader, Complain, title_of
+from mindchat.corpus.readers.script import SEPARATOR
 from mindchat.corpus.readers.text import refuse_secrets
 from mindchat.values import Chunk, Document
 
@@ -20,14 +21,14 @@ _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _FRONT = re.compile(r"---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
-SEPARATOR = " › "
-"""Between the parts of a heading path."""
+
 
 
 class MarkdownReader(BaseReader):
     """One document; a stretch for each heading, the heading line itself included."""
 
     suffixes = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+    simple = True
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Title: front matter, else the first heading of level 1, else the file's name."""

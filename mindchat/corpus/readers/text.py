@@ -29,6 +29,7 @@ class TextReader(BaseReader):
     """A text file is one document; its name is the title."""
 
     suffixes = frozenset(suffix for suffix, target in READERS.items() if target.endswith(":TextReader"))
+    simple = True
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """One document, structure left to the chunker."""
@@ -41,6 +42,7 @@ class CodeReader(BaseReader):
     """Source code is text whose title keeps the suffix; minified code is refused."""
 
     suffixes = frozenset(suffix for suffix, target in READERS.items() if target.endswith(":CodeReader"))
+    simple = True
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """One document, structure left to the chunker."""

@@ -203,7 +203,7 @@ class DocumentRegistry:
                     yield to_passage(row, chunk, text)
             last = rows[-1]["id"]
 
-    def passage(self, id: str) -> Passage | None:  # noqa: A002 - the port's name
+    def passage(self, id: str) -> Passage | None:
         """One passage by id; if several corpora hold it, the one that came first."""
         sql = """SELECT c.*, d.uri, d.title, d.generation FROM chunk c JOIN document d ON d.id=c.document_id
                  WHERE c.passage=? AND c.status='active' AND d.status='active' ORDER BY c.id LIMIT 1"""

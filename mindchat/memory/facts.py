@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from mindchat.memory.confidence import answer_signals, judge, load_calibration
 from mindchat.memory.documents import unpack
 from mindchat.memory.folding import fold, split_title
 from mindchat.memory.grounding import Grounded, ground, titled
+from mindchat.memory.images import Change
 from mindchat.memory.ledger import Claim, Evidence, Written
 from mindchat.memory.listing import fact_of
 from mindchat.memory.migrations import MEMORY, open_store
@@ -61,6 +63,8 @@ class FactMemory:
         self._pending: list[Noted] = []
         self._audits: dict[str, Served] = {}
         self._mutex = threading.Lock()
+        self.changes: list[Change] = []
+        """What this process can undo (undo.py), oldest first."""
         self.turn = 1
         """Number of the running turn in this session, from 1."""
         if self._store is not None:
@@ -96,21 +100,23 @@ class FactMemory:
         """Facts for this sub-query; and, behind the gate, the stored source passages that stand in for the search."""
         if self.mode == "off" or self.section.max_facts == 0:
             return Recalled(why="incognito" if self._store is None else "memory is off")
+        began = time.perf_counter()
         slot = parse(query.text)
         found = self.reader.find(query.text, slot, self.section.max_facts)
         facts = tuple(served.fact for served in found.served)
         served, why = self.reader.gate(query.text, found, self.section.skip_confidence)
+        lookup = (time.perf_counter() - began) * 1000
         if served is not None and self.section.skip != "on":
             served, why = None, f"memory.skip is {self.section.skip}"
         if served is not None and self._audited(served):
             assert slot is not None
             self._audits[served.row["slot_key"]] = served
-            self._remember("audit", served, query, "searched all the same, as an audit")
+            self._remember("audit", served, query, lookup, "an audit", facts)
             return Recalled(facts, why=f"{served.row['uid']} would do; searching all the same, as an audit")
         if served is None:
-            self._remember("hit" if facts else "miss", found.answers[0] if found.answers else None, query, why, facts)
+            self._remember("hit" if facts else "miss", found.answers[0] if found.answers else None, query, lookup, why, facts)
             return Recalled(facts, why=why)
-        self._remember("skip", served, query, "", facts)
+        self._remember("skip", served, query, lookup, "", facts)
         return Recalled(facts, self.reader.passages(served), f"{served.row['uid']} answers this ({served.row['confidence']:.2f})")
 
     def _audited(self, served: Served) -> bool:
@@ -119,8 +125,9 @@ class FactMemory:
         digest = hashlib.sha256(f"{served.row['uid']}:{served.row['use_count'] + pending}".encode()).digest()
         return int.from_bytes(digest[:4], "big") / 2**32 < self.section.audit
 
-    def _remember(self, name: str, served: Served | None, query: Query, why: str, facts: Sequence[Fact] = ()) -> None:
-        detail = {"query": clean_line(query.text, 200), "why": why, "facts": [fact.id for fact in facts]}
+    def _remember(self, name: str, served: Served | None, query: Query, lookup: float, why: str, facts: Sequence[Fact] = ()) -> None:
+        detail: dict[str, Any] = {"query": clean_line(query.text, 200), "why": why, "facts": [fact.id for fact in facts]}
+        detail["lookup_ms"] = round(lookup, 3)
         if served is not None:
             detail |= {"uid": served.row["uid"], "confidence": round(served.row["confidence"], 4)}
         if secret(query.text):
@@ -175,7 +182,9 @@ class FactMemory:
             return "changed"
         signals = answer_signals(harvest.answer, grounded.answer)
         if ask is not None:
+            began = time.perf_counter()
             stated = verify(ask, grounded)
+            self._pending.append(Noted("verify", None, self.turn, {"verify_ms": round((time.perf_counter() - began) * 1000, 1)}))
             signals = msgspec.structs.replace(signals, p_true=stated.p_true, margin=stated.margin)
         verdict = judge(grounded, signals, self.calibration)
         active = self._filtered(grounded, harvest, verdict.active)
@@ -244,6 +253,7 @@ class FactMemory:
 
     def store_claim(self, claim: Claim, generation: int | None) -> FactLearned | str:
         """Write one claim in one transaction; the reason if a tombstone, a quota or a changed document refuses it."""
+        began = time.perf_counter()
         with self.store.write() as connection:
             document = claim.evidence.document_id
             if document is not None:
@@ -255,7 +265,11 @@ class FactMemory:
             ledger.evict(connection, scope, ledger.PER_PROJECT)
         if written.outcome in ("tombstone", "quota"):
             return written.outcome
-        return FactLearned(self.fact(written), written.outcome == "new")
+        self._pending.append(Noted("write", None, self.turn, {"write_ms": round((time.perf_counter() - began) * 1000, 2)}))
+        fact = self.fact(written)
+        if written.outcome == "new":
+            self.changes.append(Change(f"saved {fact.id}  {claim.text}", {}, (fact.id,)))
+        return FactLearned(fact, written.outcome == "new")
 
     def fact(self, written: Written) -> Fact:
         """The stored fact as the screens see it."""

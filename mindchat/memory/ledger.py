@@ -252,7 +252,7 @@ def write(
         return Written("quota")
     closed, disputed, status = (rivals, [], claim.status) if replace else _settle(claim, rivals)
     fact = _insert(connection, scope, scope_name, claim, subject, value, status)
-    _attach(connection, fact, claim, session)
+    attach(connection, fact, claim, session)
     for row in closed:
         connection.execute(
             "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_by=?, closed_why='superseded', "
@@ -299,7 +299,7 @@ def _support(connection: sqlite3.Connection, row: Any, claim: Claim, session: in
     fact, before = int(row["id"]), int(row["support"])
     exact = row["object_norm"] == claim.object_norm
     if exact:
-        _attach(connection, fact, claim, session)
+        attach(connection, fact, claim, session)
     after = connection.execute("SELECT support, status FROM fact WHERE id=?", (fact,)).fetchone()
     if not row["pinned"] and exact:
         connection.execute(
@@ -348,7 +348,9 @@ def _settle(claim: Claim, rivals: list[Any]) -> tuple[list[Any], list[Any], Stat
 
 def settle_slot(connection: sqlite3.Connection, scope: int, key: str) -> int | None:
     """End a dispute of which only one side is left; the fact that is active again, or None."""
-    rows = connection.execute("SELECT id, status FROM fact WHERE scope_id=? AND slot_key=? AND status IN ('active','disputed')", (scope, key)).fetchall()
+    rows = connection.execute(
+        "SELECT id, status FROM fact WHERE scope_id=? AND slot_key=? AND status IN ('active','disputed')", (scope, key)
+    ).fetchall()
     if len(rows) != 1 or rows[0]["status"] != "disputed":
         return None
     connection.execute("UPDATE fact SET status='active' WHERE id=?", (rows[0]["id"],))
@@ -392,7 +394,15 @@ def _add(connection: sqlite3.Connection, table: str, row: dict[str, Any], confli
     return int(connection.execute(sql, tuple(row.values())).lastrowid or 0)
 
 
-def _attach(connection: sqlite3.Connection, fact: int, claim: Claim, session: int | None) -> None:
+def recount(connection: sqlite3.Connection, fact: int) -> None:
+    """Count distinct live sources again, after evidence moved from one fact to another (which no trigger sees)."""
+    sql = """SELECT count(DISTINCT CASE source_type WHEN 'chunk' THEN 'd'||document_id WHEN 'turn' THEN 't'||turn_id ELSE source_type||id END)
+             FROM evidence WHERE fact_id=? AND status='live'"""
+    connection.execute("UPDATE fact SET support=? WHERE id=?", (connection.execute(sql, (fact,)).fetchone()[0], fact))
+
+
+def attach(connection: sqlite3.Connection, fact: int, claim: Claim, session: int | None) -> None:
+    """Add the claim's evidence; the same place, or the same person's word, counts once."""
     source = claim.evidence
     if source.source_type != "chunk":
         known = "SELECT 1 FROM evidence WHERE fact_id=? AND source_type=? AND status='live'"

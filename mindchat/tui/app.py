@@ -21,7 +21,7 @@ from textual.screen import Screen
 from mindchat.clean import clean
 from mindchat.session import Session
 from mindchat.tui import keys
-from mindchat.tui.bridge import Bridge
+from mindchat.tui.bridge import Bridge, SessionView
 from mindchat.tui.history import PromptHistory
 
 log = logging.getLogger(__name__)
@@ -151,6 +151,26 @@ class MindChatApp(App[int]):
             self.pop_screen()
         else:
             self.push_screen(HelpScreen(self.focused, self._remapped))
+
+    @property
+    def view(self) -> SessionView:
+        """The session as the chat shows it."""
+        from mindchat.tui.screens.chat import ChatScreen
+
+        chat = self.screen_stack[0]
+        return chat.view if isinstance(chat, ChatScreen) else SessionView()
+
+    def action_log(self) -> None:
+        """Ctrl+L."""
+        from mindchat.tui.screens.log import log_sheet
+
+        self.push_screen(log_sheet(self.view))
+
+    def action_debug(self) -> None:
+        """F12."""
+        from mindchat.tui.screens.log import debug_sheet
+
+        self.push_screen(debug_sheet(self, self.view))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: Textual's own entries that make sense here, then ours."""

@@ -12,11 +12,14 @@ from mindchat.clean import clean_line
 from mindchat.commands import COMMANDS, Reply, nearest
 from mindchat.trace import Trace
 from mindchat.tui import complete
+from mindchat.tui.sources import find_source
 from mindchat.tui.widgets.prompt import Prompt
+from mindchat.values import Citation, Passage
 
 if TYPE_CHECKING:
     from mindchat.tui.screens.chat import ChatScreen
 
+Place = tuple[str, Passage | None, Citation | None]
 ALIASES = {"exit": "quit", "q": "quit", "?": "help"}
 
 
@@ -116,10 +119,45 @@ class Slash:
             self._chat.app.copy_text(newest.trace.answer.text)  # type: ignore[attr-defined]
 
     def open_citation(self, trace: Trace, number: int) -> None:
-        """The passage screen."""
-        citation = next((c for c in trace.answer.citations if c.n == number), None) if trace.answer else None
-        if citation is None:
+        """The passage screen, at a citation of a turn."""
+        citations = trace.answer.citations if trace.answer else ()
+        at = next((index for index, citation in enumerate(citations) if citation.n == number), None)
+        if at is None:
             self._chat.app.notify(f"[{number}] has no source in this answer: unverified.", severity="warning")
+            return
+        known = {passage.id: passage for passage in trace.passages}
+        self._open_places([(f"[{citation.n}]", known.get(citation.passage), citation) for citation in citations], at)
+
+    def _open_places(self, places: list[Place], at: int) -> None:
+        from mindchat.tui.screens.passage import PassageScreen
+
+        call = self._chat.bridge.call
+        self._chat.app.push_screen(PassageScreen(places, at, lambda passage, citation: call(lambda session: find_source(session, passage, citation))))
+
+    async def _passage(self, detail: str, data: Any) -> None:
+        """`passage`: data is a Passage, a Citation, or several; `passage:N`: citation N of the newest answer."""
+        if detail.isdigit():
+            newest = self._chat.newest
+            self.open_citation(newest.trace if newest is not None else Trace(), int(detail))
+            return
+        items = list(data) if isinstance(data, list | tuple) else [data]
+        places: list[Place] = [(f"[{item.n}]", None, item) for item in items if isinstance(item, Citation)]
+        places += [("", item, None) for item in items if isinstance(item, Passage)]
+        if places:
+            self._open_places(places, 0)
+        else:
+            await self._chat.note("", "There is no such passage.", ok=False)
+
+    async def _sessions(self, _: str, __: Any) -> None:
+        from mindchat.tui.screens.sessions import SessionsScreen
+
+        self._chat.app.push_screen(SessionsScreen(self._chat.bridge.call, self.resume, self._chat.view.id))
+
+    async def resume(self, id: str) -> None:
+        """Continue another session: its history replaces the transcript."""
+        await self._chat.clear(session=True)
+        self._chat.expect_history()
+        await self._chat.bridge.call(lambda session: session.resume(id))
 
 
 ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
@@ -131,5 +169,7 @@ ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
     "edit": Slash._edit,
     "pane": Slash._pane,
     "copy": Slash._copy,
+    "passage": Slash._passage,
+    "sessions": Slash._sessions,
 }
 """Reply.action (before the colon) → what the screen does; after the colon stands a detail, Reply.data is its material."""

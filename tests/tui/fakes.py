@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from mindchat import config as settings
 from mindchat import events as ev
 from mindchat.config import Config
@@ -192,6 +194,56 @@ class FakeRegistry:
         return 84, 97
 
 
+class FakeChat(Struct, frozen=True):
+    id: str
+    title: str
+    project: str = "demo"
+    updated_at: str = "2026-01-02T03:04:05"
+    turns: int = 2
+
+
+class FakeHit(Struct, frozen=True):
+    chat: str
+    title: str
+    turn: int
+    question: str
+    answer: str
+
+
+class FakeChats:
+    """Sessions in a dictionary: id → (title, turns)."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, tuple[str, list[tuple[str, str]]]] = {
+            "s1aaaaa": ("Grandfathers", [("Who was he?", "Charles Armand [1].")]),
+            "s2bbbbb": ("Rivers [/x]", [("Which river is longest?", "The **Loire**."), ("And in Europe?", "The Volga.")]),
+        }
+
+    def list(self, n: int = 50, project: str | None = None) -> list[FakeChat]:
+        return [FakeChat(id, title, turns=len(turns)) for id, (title, turns) in self.sessions.items()][:n]
+
+    def search(self, words: str, n: int = 20) -> list[FakeHit]:
+        found = [(id, title, q, a) for id, (title, turns) in self.sessions.items() for q, a in turns if words.lower() in (q + a).lower()]
+        return [FakeHit(id, title, 1, q, a) for id, title, q, a in found][:n]
+
+    def rename(self, session: str, title: str) -> str:
+        self.sessions[session] = (title, self.sessions[session][1])
+        return title
+
+    def fork(self, session: str, upto: int | None = None) -> str:
+        self.sessions["s3copy"] = self.sessions[session]
+        return "s3copy"
+
+    def delete(self, session: str) -> None:
+        del self.sessions[session]
+
+    def export(self, session: str, form: str = "md") -> str:
+        return f"# {self.sessions[session][0]}"
+
+    def history(self, session: str) -> list[tuple[str, str]]:
+        return self.sessions[session][1] if session in self.sessions else []
+
+
 class FakeModel:
     id, window = "smollm2-135m", 32768
 
@@ -201,7 +253,7 @@ class FakeRooms:
         self.paths = Paths(home, home, home, home / "cache", home / "models")
         self.library, self.registry = FakeLibrary(), FakeRegistry()
         self.memory: Any = object()
-        self.chats: Any = None
+        self.chats: Any = FakeChats()
         self.project = "demo"
 
 
@@ -267,4 +319,5 @@ class FakeSession:
         self.resume(None)
 
     def resume(self, id: str | None) -> None:
-        self.id, self.turns, self.events, self.history = id, [], [], []
+        self.id, self.turns, self.events = id, [], []
+        self.history = list(self.rooms.chats.history(id)) if id else []

@@ -175,10 +175,17 @@ class ChatScreen(Screen[None]):
         before, self.view = self.view, event.view
         self.query_one(Welcome).show(event.view)
         self.query_one(MemoryPane).set_mode("incognito" if event.view.incognito else event.view.memory)
-        if not self._known_session or (event.view.id != before.id and event.view.id is not None and before.id is not None):
+        if before.id is not None and event.view.id is not None and before.id != event.view.id and self.turns:
+            await self.clear(session=True)  # a command went to another session
+            self._known_session = False
+        if not self._known_session:
             await self._show_history(event.view)
         self._known_session = True
         self._say_status()
+
+    def expect_history(self) -> None:
+        """The session that comes next is another one: its past is shown."""
+        self._known_session = False
 
     async def _show_history(self, view: SessionView) -> None:
         if not view.history or self.turns:
@@ -355,8 +362,8 @@ class ChatScreen(Screen[None]):
         await self.slash.run("/new")
 
     async def action_sessions(self) -> None:
-        """The sessions screen."""
-        await self.slash.run("/sessions")
+        """The sessions screen; it opens while a turn runs, and lists when the engine thread is free."""
+        await self.slash.act("sessions", Reply(action="sessions"))
 
     def on_citation_opened(self, event: CitationOpened) -> None:
         """Show where a citation stands."""

@@ -96,9 +96,11 @@ def _scope(connection: sqlite3.Connection, memory: FactMemory, kind: str) -> tup
 
 
 def _slot_rows(connection: sqlite3.Connection, scope: int, claim: Claim) -> list[Any]:
-    sql = f"""SELECT f.* FROM fact f JOIN entity e ON e.id=f.subject_id WHERE f.scope_id=? AND e.norm=? AND e.disambig=? AND f.predicate=?
-              AND f.status IN {ledger.OPEN}"""
-    return connection.execute(sql, (scope, norm(claim.subject), claim.disambig, claim.predicate.name)).fetchall()
+    kind = claim.subject_type or claim.predicate.domain
+    subject = ledger.entity_id(connection, claim.subject, kind, claim.disambig)
+    found = ledger.rivals(connection, scope, subject, claim.predicate.name)
+    ledger.drop_orphan(connection, subject)
+    return found
 
 
 def _contradicted(connection: sqlite3.Connection, scope: int, claim: Claim) -> list[Any]:

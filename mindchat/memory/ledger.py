@@ -137,12 +137,16 @@ def note(
 def entity_id(connection: sqlite3.Connection, name: str, etype: str, disambig: str = "", source: str = "surface") -> int:
     """The entity of this name and type; made, with its alias, if it is new. Never merges by similarity.
 
-    An entity whose type was not known takes the first known one; a name known only as an alias is its owner's if that is unique.
+    An entity whose type was not known takes the first known one. A name without parenthesis means the only entity of that name, whatever
+    its parenthesis; a name known only as the user's alias is its owner's if that is unique.
     """
     key, kind = norm(name), "other" if etype == "any" else etype
     rows = connection.execute(
         "SELECT id, etype FROM entity WHERE norm=? AND disambig=? AND merged_into IS NULL ORDER BY id", (key, disambig)
     ).fetchall()
+    if not rows and not disambig:
+        rows = connection.execute("SELECT id, etype FROM entity WHERE norm=? AND merged_into IS NULL LIMIT 2", (key,)).fetchall()
+        rows = rows if len(rows) == 1 else []
     match = [row for row in rows if row["etype"] == kind] or ([rows[0]] if len(rows) == 1 and "other" in (kind, rows[0]["etype"]) else [])
     if not match and not disambig:
         aliased = connection.execute(
@@ -244,13 +248,15 @@ def write(
     subject = entity_id(connection, claim.subject, claim.subject_type or predicate.domain, claim.disambig, "title" if claim.disambig else "surface")
     named = predicate.range not in ("date", "number", "any") and claim.kind == "document"
     value = entity_id(connection, claim.object, predicate.range) if named else None
-    rivals = _rivals(connection, scope, subject, predicate.name)
-    same = next((row for row in rivals if _equal(row, claim, value)), None)
+    others = rivals(connection, scope, subject, predicate.name)
+    same = next((row for row in others if _equal(row, claim, value)), None)
     if same is not None:
         return _support(connection, same, claim, session, turn)
     if _over_quota(connection, claim):
+        for entity in (subject, value):
+            drop_orphan(connection, entity or subject)
         return Written("quota")
-    closed, disputed, status = (rivals, [], claim.status) if replace else _settle(claim, rivals)
+    closed, disputed, status = (others, [], claim.status) if replace else _settle(claim, others)
     fact = _insert(connection, scope, scope_name, claim, subject, value, status)
     attach(connection, fact, claim, session)
     for row in closed:
@@ -273,7 +279,8 @@ def uid_of(connection: sqlite3.Connection, fact: int) -> str:
     return str(connection.execute("SELECT uid FROM fact WHERE id=?", (fact,)).fetchone()[0])
 
 
-def _rivals(connection: sqlite3.Connection, scope: int, subject: int, predicate: str) -> list[Any]:
+def rivals(connection: sqlite3.Connection, scope: int, subject: int, predicate: str) -> list[Any]:
+    """Open facts of the same slot."""
     sql = f"SELECT * FROM fact WHERE scope_id=? AND slot_key=? AND status IN {OPEN} ORDER BY id"
     return connection.execute(sql, (scope, slot_key(subject, predicate))).fetchall()
 
@@ -297,7 +304,8 @@ def _refines(row: Any, claim: Claim) -> bool:
 
 def _support(connection: sqlite3.Connection, row: Any, claim: Claim, session: int | None, turn: int | None) -> Written:
     fact, before = int(row["id"]), int(row["support"])
-    exact = row["object_norm"] == claim.object_norm
+    # An import says nothing that the exporter's own documents did not say: it never counts as a further source.
+    exact = row["object_norm"] == claim.object_norm and claim.evidence.source_type != "import"
     if exact:
         attach(connection, fact, claim, session)
     after = connection.execute("SELECT support, status FROM fact WHERE id=?", (fact,)).fetchone()
@@ -307,8 +315,8 @@ def _support(connection: sqlite3.Connection, row: Any, claim: Claim, session: in
         )
     promoted = after["status"] == "candidate" and ((after["support"] >= 2 > before) or (claim.status == "active" and exact))
     if promoted and not row["pinned"]:
-        rivals = [other for other in _rivals(connection, row["scope_id"], row["subject_id"], row["predicate"]) if other["id"] != fact]
-        _, disputed, status = _settle(claim_with(claim, "active"), rivals)
+        others = [other for other in rivals(connection, row["scope_id"], row["subject_id"], row["predicate"]) if other["id"] != fact]
+        _, disputed, status = _settle(claim_with(claim, "active"), others)
         connection.execute("UPDATE fact SET status=? WHERE id=?", (status, fact))
         for other in disputed:
             connection.execute("UPDATE fact SET status='disputed' WHERE id=? AND status='active'", (other["id"],))

@@ -57,6 +57,8 @@ class Item(Struct, frozen=True):
     scope: str
     support: int
     recorded_at: str
+    closed_at: str | None = None
+    """When it stopped being served."""
 
     @property
     def statement(self) -> str:
@@ -121,12 +123,12 @@ class Listing(Result, frozen=True):
         """A table of 80 columns."""
         if not self.facts:
             return f"no facts ({self.what})"
-        width = min(51, max(len("fact"), *(len(fact.statement) for fact in self.facts)))
+        width = min(43, max(len("fact"), *(len(fact.statement) for fact in self.facts)))
         lines = [f"{'ID':<8} conf  used  {'fact':<{width}}  source"]
         for fact in self.facts:
             mark = fact.id + ("*" if fact.pinned else "")
             sure = "user" if fact.kind == "user" else f"{fact.confidence:.2f}"
-            line = f"{mark:<8} {sure:<4} {fact.used:>4}   {clean_line(fact.statement, width):<{width}}  {clean_line(fact.source, 20)}"
+            line = f"{mark:<8} {sure:<4} {fact.used:>4}   {clean_line(fact.statement, width):<{width}}  {clean_line(fact.source, 14)}"
             lines.append(clean_line_keep(line))
         tail = f"{len(self.facts)} of {self.total} ({self.what})" + (" · * pinned" if any(fact.pinned for fact in self.facts) else "")
         return "\n".join([*lines, tail + (f" · next: {self.command} -n {len(self.facts)} --after {self.after}" if self.after else "")])
@@ -207,7 +209,7 @@ class Shown(Result, frozen=True):
         if self.superseded:
             lines += [
                 "  former values",
-                *(f"    {item.id} {clean_line(item.object, 50)} (until {moment(item.recorded_at)})" for item in self.superseded),
+                *(f"    {item.id} {clean_line(item.object, 50)} (until {moment(item.closed_at)})" for item in self.superseded),
             ]
         lines.append("  history  " + " · ".join(f"{note.at[11:16]} {note.what}" for note in self.history))
         return "\n".join(lines)

@@ -6,6 +6,7 @@ Owns: turning what a person names into rows and list items. Does not own: what t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def item(memory: FactMemory, row: Any) -> Item:
     sources = memory.store.rows(f"{SOURCES} LIMIT 1", (row["id"],))
     source = source_label(sources[0]) if sources else ""
     if source == "you":
-        source = f"you, {row['recorded_at'][:10]}"
+        source = f"you, {datetime.fromisoformat(row['recorded_at']):%d %b}"
     return Item(
         row["uid"],
         named(row["subject"], row["disambig"]),
@@ -49,6 +50,7 @@ def item(memory: FactMemory, row: Any) -> Item:
         row["scope_kind"],
         row["support"],
         row["recorded_at"],
+        row["closed_at"],
     )
 
 

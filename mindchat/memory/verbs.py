@@ -8,6 +8,7 @@ MemoryStoreError (3).
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from mindchat.errors import UsageError
@@ -50,7 +51,7 @@ def status(memory: FactMemory) -> Status:
     return Status(
         memory.mode,
         memory.project,
-        str(memory.path or "RAM"),
+        _tilde(memory),
         memory.store.bytes(),
         **counts,
         pinned=pinned,
@@ -61,6 +62,11 @@ def status(memory: FactMemory) -> Status:
         wrong=done.get("audit_bad", 0),
         notices=tuple(memory.store.notices),
     )
+
+
+def _tilde(memory: FactMemory) -> str:
+    path, home = str(memory.path or "RAM"), str(Path.home())
+    return f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
 
 
 def list_facts(
@@ -120,7 +126,7 @@ def show(memory: FactMemory, prefix: str) -> Shown:
         for v in memory.store.rows(SOURCES, (row["id"],))
     )
     events = memory.store.rows("SELECT at, name FROM event WHERE fact_id=? ORDER BY id", (row["id"],))
-    history = tuple(Note(event["at"], _HISTORY.get(event["name"], event["name"])) for event in events)
+    history = _history([(event["at"], _HISTORY.get(event["name"], event["name"])) for event in events])
     by = memory.store.value("SELECT uid FROM fact WHERE id=?", (row["closed_by"],)) if row["closed_by"] else None
     former = [
         old for old in some(memory, status="superseded", scope="all")[0] if old["slot_key"] == row["slot_key"] and old["scope_id"] == row["scope_id"]
@@ -139,6 +145,17 @@ def show(memory: FactMemory, prefix: str) -> Shown:
         history,
         tuple(item(memory, old) for old in former if old["id"] != row["id"]),
     )
+
+
+def _history(events: list[tuple[str, str]]) -> tuple[Note, ...]:
+    """The events with runs of one kind counted instead of repeated."""
+    found: list[tuple[str, str, int]] = []
+    for at, what in events:
+        if found and found[-1][1] == what:
+            found[-1] = (at, what, found[-1][2] + 1)
+        else:
+            found.append((at, what, 1))
+    return tuple(Note(at, what if n == 1 else f"{what} ×{n}") for at, what, n in found)
 
 
 def why(memory: FactMemory, prefix: str | None = None) -> Why | Shown:

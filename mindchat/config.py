@@ -353,7 +353,7 @@ def _needs_trust(key: str, value: object, folder: Path) -> bool:
     """Whether a project file must be trusted before it may say this: servers, keys, and paths outside its folder."""
     section, _, _ = key.partition(".")
     if section == "paths":
-        return any(_outside(item, folder) for item in (value if isinstance(value, list) else [value]) if item)
+        return any(_outside(str(item), folder) for item in (value if isinstance(value, list) else [value]) if item)
     if key == "model.name":
         text = str(value)
         return "://" in text or (text.startswith((".", "/", "~", "\\")) and _outside(text, folder)) or Path(text).is_absolute()

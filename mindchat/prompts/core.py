@@ -36,32 +36,25 @@ def escaped(text: str) -> str:
     return _NUMBERED.sub(r"Document (\1)", _STRUCTURE.sub(r"\1| \2", text))
 
 
-def ordered(passages: Sequence[Passage], as_: str, copy: int, seed: int) -> list[Passage]:
-    """The passages of one copy. Copy 0 is always in the given order."""
-    if copy == 0 or as_ == "same":
-        return list(passages)
-    if as_ == "reverse":
-        return list(reversed(passages)) if copy % 2 else list(passages)
-    if as_ == "shuffle":
-        shuffled = list(passages)
-        random.Random(f"{seed}/{copy}").shuffle(shuffled)
-        return shuffled
-    return list(passages)
+def ordered(passages: Sequence[Passage], as_: str, copy: int, seed: int) -> list[tuple[int, Passage]]:
+    """The numbered passages of one copy. Copy 0 is in the given order; a passage keeps its number in every copy."""
+    numbered = list(enumerate(passages))
+    if copy and as_ == "reverse" and copy % 2:
+        numbered.reverse()
+    elif copy and as_ == "shuffle":
+        random.Random(f"{seed}/{copy}").shuffle(numbered)
+    return numbered
 
 
-def documents(passages: Sequence[Passage], copy: int) -> list[Segment]:
-    """ "Documents:" and each passage with its number in the first copy's order."""
+def documents(numbered: Sequence[tuple[int, Passage]], copy: int) -> list[Segment]:
+    """The heading "Documents:" and each passage with its number."""
     segments: list[Segment] = [Text("Documents:\n\n", copy=copy)]
-    for passage, number in _numbered(passages):
+    for number, passage in numbered:
         title = escaped(passage.title)
         body = escaped(passage.text)
         shown = body if not title or body.startswith(title) else f"{title}: {body}"
         segments += [Text(f"Document [{number}] ", copy=copy), Text(shown, "passage", passage.id, copy), Text("\n\n", copy=copy)]
     return segments
-
-
-def _numbered(passages: Sequence[Passage]) -> list[tuple[Passage, int]]:
-    return [(passage, number) for number, passage in enumerate(passages)]
 
 
 def memory_block(facts: Sequence[Fact], copy: int) -> list[Segment]:
@@ -100,7 +93,7 @@ class _Layout:
         messages += self._history(history)
         body: list[Segment] = []
         if hop.passages:
-            body += documents(hop.passages, 0)
+            body += documents(list(enumerate(hop.passages)), 0)
         body += memory_block(hop.facts, 0)
         body.append(Text(f"Question: {escaped(hop.question)}", "question"))
         messages.append(Message("user", tuple(body)))

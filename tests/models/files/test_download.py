@@ -146,7 +146,7 @@ def test_a_full_disk_names_file_and_size(site: Any, client: httpx2.Client, tmp_p
 def test_space_is_checked_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 9 * 10**8, 10**8))
     require_space(tmp_path / "not" / "there" / "yet", 10**8)
-    with pytest.raises(DownloadError, match="needs 5.0 GB of free disk space and has 100 MB"):
+    with pytest.raises(DownloadError, match=r"needs 5\.0 GB of free disk space and has 100 MB"):
         require_space(tmp_path, 5 * 10**9)
 
 

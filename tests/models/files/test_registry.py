@@ -25,8 +25,14 @@ def test_without_any_setting_the_default_index_is_used() -> None:
 
 
 def test_later_files_and_then_the_environment_win(tmp_path: Path) -> None:
-    weak = write(tmp_path / "a.conf", "[global]\nindex-url = https://a.example/simple\ntimeout = 60\nextra_index_url =\n  https://x.example/1\n  https://x.example/2\n")
-    strong = write(tmp_path / "b.conf", "[global]\nindex-url = https://b.example/simple\ntrusted-host = b.example c.example\n[install]\nindex-url = https://no.example\n")
+    weak = write(
+        tmp_path / "a.conf",
+        "[global]\nindex-url = https://a.example/simple\ntimeout = 60\nextra_index_url =\n  https://x.example/1\n  https://x.example/2\n",
+    )
+    strong = write(
+        tmp_path / "b.conf",
+        "[global]\nindex-url = https://b.example/simple\ntrusted-host = b.example c.example\n[install]\nindex-url = https://no.example\n",
+    )
     read = pip_settings({}, files=[weak, strong])
     assert read.index_url == "https://b.example/simple"
     assert read.extra_index_urls == ("https://x.example/1", "https://x.example/2")
@@ -90,7 +96,9 @@ def test_what_pip_itself_reports_is_what_is_read(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "XDG_"))} | {"HOME": str(tmp_path / "home")}
     for more in ({}, {"PIP_CONFIG_FILE": str(named)}, {"PIP_CONFIG_FILE": str(named), "PIP_INDEX_URL": "https://env.example/simple"}):
         mine = pip_settings({**env, **more})
-        run = subprocess.run([sys.executable, "-m", "pip", "config", "list"], env={**env, **more}, capture_output=True, text=True, check=True, timeout=60)
+        run = subprocess.run(
+            [sys.executable, "-m", "pip", "config", "list"], env={**env, **more}, capture_output=True, text=True, check=True, timeout=60
+        )
         told = {}
         for line in run.stdout.splitlines():  # weakest first; the environment's last
             name, _, value = line.partition("=")
@@ -113,7 +121,7 @@ def test_a_wheel_is_found_with_its_hash(site: Any, html: bool) -> None:
         found = find_wheel(client, settings, "some-model", "1.5")
         assert found.sha256 == hashlib.sha256(made).hexdigest()
         assert found.url == f"{site.url}/files/some_model-1.5-py3-none-any.whl"
-        with pytest.raises(DownloadError, match="No package source offers some-model 1.6"):
+        with pytest.raises(DownloadError, match=r"No package source offers some-model 1\.6"):
             find_wheel(client, settings, "some-model", "1.6")
 
 

@@ -83,7 +83,7 @@ class FactMemory:
     @property
     def reader(self) -> Reader:
         """Lookups in the scopes that this conversation sees."""
-        return Reader(self.store, self.project, self.session)
+        return Reader(self.store, self.project, self.session, self.calibration.fitted_at if self.calibration else "")
 
     @property
     def mode(self) -> Mode:

@@ -106,8 +106,8 @@ def content_words(text: str) -> set[str]:
 class Reader:
     """Lookups in the visible scopes of one conversation."""
 
-    def __init__(self, store: Store, project: str, session: str) -> None:
-        self.store = store
+    def __init__(self, store: Store, project: str, session: str, calibrated_at: str = "") -> None:
+        self.store, self.calibrated_at = store, calibrated_at
         self.names = (("session", session), ("project", project), ("global", "global"))
 
     def scopes(self) -> list[int]:
@@ -212,8 +212,7 @@ class Reader:
 
     def suspended(self, predicate: str) -> bool:
         """Whether two audits found this relation's facts wrong since the last calibration."""
-        since = self.store.value("SELECT value FROM meta WHERE key='calibrated_at'") or ""
-        rows = self.store.rows("SELECT detail FROM event WHERE name='audit_bad' AND at > ?", (since,))
+        rows = self.store.rows("SELECT detail FROM event WHERE name='audit_bad' AND at > ?", (self.calibrated_at,))
         return sum(bool(json.loads(row["detail"] or "{}").get("predicate") == predicate) for row in rows) >= 2
 
     def passages(self, served: Served) -> tuple[Passage, ...]:

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from mindchat.clean import clean_line
 from mindchat.evals.bootstrap import Interval
-from mindchat.evals.summary import ArmSummary, DatasetSummary
+from mindchat.evals.summary import ArmSummary, DatasetSummary, shorten
 
 WIDTH = 920
 PANEL_WIDTH, PANEL_HEIGHT = 390, 260
@@ -67,8 +67,9 @@ def draw(datasets: Sequence[DatasetSummary]) -> str:
 
 
 def _row(dataset: DatasetSummary) -> Iterator[str]:
-    name = f"{clean_line(dataset.dataset)}, {dataset.questions} questions"
-    yield f'<text class="title" x="{LEFT}" y="24">{escape(name)}</text>'
+    common, short = shorten([arm.arm for arm in dataset.arms])
+    name = f"{clean_line(dataset.dataset)}, {dataset.questions} questions" + (f", {common}" if common else "")
+    yield f'<text class="title" x="{LEFT}" y="24">{escape(clean_line(name, 110))}</text>'
     bounds = [arm.total.f1.high for arm in dataset.arms if not math.isnan(arm.total.f1.high)]
     scale = ticks(100 * max(bounds, default=1.0))
     for n, (label, of) in enumerate(PANELS):
@@ -77,7 +78,7 @@ def _row(dataset: DatasetSummary) -> Iterator[str]:
     for n, arm in enumerate(dataset.arms):
         y = TOP + PANEL_HEIGHT + GAP + n * LEGEND_LINE
         yield _dot(LEFT + 8, y, n)
-        yield f'<text x="{LEFT + 24}" y="{y + 4}">{escape(clean_line(arm.arm, 70))}</text>'
+        yield f'<text x="{LEFT + 24}" y="{y + 4}">{escape(clean_line(short[arm.arm], 70))}</text>'
         f1 = arm.total.f1
         cells = [f"F1 {100 * f1.mean:.1f} [{100 * f1.low:.1f}, {100 * f1.high:.1f}]", f"{arm.calls.mean:.1f} calls", f"{arm.seconds.mean:.1f} s"]
         for x, words in zip(LEGEND_COLUMNS, [*cells, f"n {arm.total.n}"], strict=True):

@@ -51,7 +51,7 @@ def merge(folders: Sequence[Path]) -> Merged:
 
 def _setting(run: Run) -> tuple[tuple[str, str], ...]:
     """What distinguishes two runs of one arm, as (word, value)."""
-    corpus = f"{run.open_corpus.name}#{run.open_corpus.sha256[:8]}" if run.open_corpus else "own context"
+    corpus = f"{run.open_corpus.name}#{run.open_corpus.sha256[:8]}" if run.open_corpus else "own"
     where = corpus if run.context == "retrieved" else run.context
     return (("context", where), ("seed", str(run.seed)))
 

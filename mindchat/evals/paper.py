@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections.abc import Collection
 from importlib import resources
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +29,8 @@ class Table(Struct, frozen=True):
     paper: str
     model: str
     metric: str
+    setting: Literal["given", "retrieved"]
+    """Whether the documents were given or searched."""
     columns: tuple[str, ...]
     """Dataset, or dataset/type."""
     rows: tuple[Row, ...]
@@ -55,10 +59,10 @@ class Published(Struct, frozen=True):
     note: str
 
 
-def published(dataset: str) -> tuple[Published, ...]:
-    """What papers report for a dataset (an "_open" variant is the same dataset)."""
+def published(dataset: str, settings: Collection[str] = ("given", "retrieved")) -> tuple[Published, ...]:
+    """What papers report for a dataset (an "_open" variant is the same dataset) in the given settings."""
     name, found = dataset.removesuffix("_open"), []
-    for table in tables():
+    for table in (one for one in tables() if one.setting in settings):
         kept = [n for n, column in enumerate(table.columns) if column.partition("/")[0] == name]
         if kept:
             columns = tuple(table.columns[n].partition("/")[2] or "all" for n in kept)

@@ -6,7 +6,7 @@ Owns: their words and layout. Does not own: the numbers (summary.py), the pictur
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,7 +16,10 @@ from mindchat.evals import chart, paper
 from mindchat.evals.bootstrap import Interval
 from mindchat.evals.merge import Merged, merge
 from mindchat.evals.records import Run, pretty, write_atomically
-from mindchat.evals.summary import ArmSummary, DatasetSummary, Group, summarise
+from mindchat.evals.summary import ArmSummary, DatasetSummary, Group, shorten, summarise
+
+SMALL = 30
+"""Fewest questions for which a percentile interval is taken at its word."""
 
 
 class Report(Struct, frozen=True):
@@ -33,8 +36,9 @@ def build(folders: Sequence[Path], *, against: Sequence[str] = ()) -> Report:
     """Merge and sum up. Raises UsageError for folders without a run or without records."""
     merged = merge(folders)
     datasets = tuple(summarise(dataset, records, against=against) for dataset, records in merged.records.items())
-    names = [dataset.dataset for dataset in datasets]
-    return Report(merged.runs, datasets, {name: paper.published(name) for name in names if paper.published(name)}, _notes(merged, datasets))
+    settings = {"retrieved" if run.context in ("retrieved", "none") else "given" for run in merged.runs.values()}
+    theirs = {dataset.dataset: paper.published(dataset.dataset, settings) for dataset in datasets}
+    return Report(merged.runs, datasets, {name: rows for name, rows in theirs.items() if rows}, _notes(merged, datasets))
 
 
 def write(folders: Sequence[Path], out: Path, *, against: Sequence[str] = ()) -> Report:
@@ -52,6 +56,10 @@ def _notes(merged: Merged, datasets: Sequence[DatasetSummary]) -> tuple[str, ...
     for dataset in datasets:
         if any(arm.total.n != dataset.questions for arm in dataset.arms):
             notes.append(f"{dataset.dataset}: unfinished; {dataset.shared} of {dataset.questions} questions have a record of every arm.")
+        if (fewest := min(arm.total.n for arm in dataset.arms)) < SMALL:
+            notes.append(
+                f"{dataset.dataset}: {fewest} questions are few; an interval of so small a sample is too narrow, most of all next to 0 and 100 %."
+            )
         if failures := sum(arm.total.failures for arm in dataset.arms):
             notes.append(f"{dataset.dataset}: {failures} failed turns count as wrong answers.")
     cores = {(run.machine.get("processor"), run.machine.get("cores")) for run in merged.runs.values()}
@@ -119,16 +127,17 @@ def _runs(found: Report) -> Iterator[str]:
 def _dataset(dataset: DatasetSummary, found: Report) -> Iterator[str]:
     yield f"## {clean_line(dataset.dataset)}"
     yield ""
-    yield f"{dataset.questions} questions, {dataset.shared} answered by every arm."
+    common, short = shorten([arm.arm for arm in dataset.arms])
+    yield f"{dataset.questions} questions, {dataset.shared} answered by every arm." + (f" All arms: {clean_line(common)}." if common else "")
     yield ""
-    yield from _main(dataset)
-    yield from _by_type(dataset)
-    yield from _differences(dataset)
-    yield from _measures(dataset)
+    yield from _main(dataset, short)
+    yield from _by_type(dataset, short)
+    yield from _differences(dataset, short)
+    yield from _measures(dataset, short)
     yield from _published(found.published.get(dataset.dataset, ()))
 
 
-def _main(dataset: DatasetSummary) -> Iterator[str]:
+def _main(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
     head = [
         "arm",
         "n",
@@ -143,15 +152,15 @@ def _main(dataset: DatasetSummary) -> Iterator[str]:
         "kept / discarded / side",
         "seconds",
     ]
-    yield from table([*head, "best mix F1"], [_main_row(arm) for arm in dataset.arms])
+    yield from table([*head, "best mix F1"], [_main_row(arm, short[arm.arm]) for arm in dataset.arms])
     yield "Best mix F1: what a coin between two other arms reaches at this arm's mean calls or fewer; an arm below it is not worth its calls here."
     yield ""
 
 
-def _main_row(arm: ArmSummary) -> list[str]:
+def _main_row(arm: ArmSummary, name: str) -> list[str]:
     cost = arm.total.cost
     return [
-        arm.arm,
+        name,
         str(arm.total.n),
         str(arm.total.failures),
         str(arm.total.abstained),
@@ -167,8 +176,8 @@ def _main_row(arm: ArmSummary) -> list[str]:
     ]
 
 
-def _by_type(dataset: DatasetSummary) -> Iterator[str]:
-    rows = [_type_row(kind, arm.arm, group) for kind in _types(dataset) for arm in dataset.arms if (group := arm.by_type.get(kind))]
+def _by_type(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
+    rows = [_type_row(kind, short[arm.arm], group) for kind in _types(dataset) for arm in dataset.arms if (group := arm.by_type.get(kind))]
     if rows:
         yield "### By question type"
         yield ""
@@ -185,7 +194,7 @@ def _type_row(kind: str, arm: str, group: Group) -> list[str]:
     return [kind, arm, str(group.n), str(group.failures), *scores, *costs]
 
 
-def _differences(dataset: DatasetSummary) -> Iterator[str]:
+def _differences(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
     if not dataset.differences:
         return
     yield "### Paired differences"
@@ -210,7 +219,7 @@ def _differences(dataset: DatasetSummary) -> Iterator[str]:
     yield from table(head, rows)
 
 
-def _measures(dataset: DatasetSummary) -> Iterator[str]:
+def _measures(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
     names = sorted({name for arm in dataset.arms for name in arm.measures})
     rows = []
     for arm in dataset.arms:
@@ -218,7 +227,7 @@ def _measures(dataset: DatasetSummary) -> Iterator[str]:
         stops = ", ".join(f"{stop} {count}" for stop, count in arm.stops.items())
         failed = ", ".join(f"{code} {count}" for code, count in arm.failure_codes.items())
         sure = "–" if arm.confidence_auroc is None else number(arm.confidence_auroc, 2)
-        rows.append([arm.arm, *cells, sure, stops or "–", failed or "–"])
+        rows.append([short[arm.arm], *cells, sure, stops or "–", failed or "–"])
     yield "### Retrieval, triggers, sources, stops"
     yield ""
     yield "In percent; in brackets the number of questions for which the measure is defined."
@@ -229,7 +238,7 @@ def _measures(dataset: DatasetSummary) -> Iterator[str]:
 def _published(found: Sequence[paper.Published]) -> Iterator[str]:
     if not found:
         return
-    yield "### Published numbers"
+    yield "<details><summary>Published numbers</summary>"
     yield ""
     yield "As the papers report them, with their models, corpora and splits: for orientation, not for comparison."
     yield ""
@@ -237,3 +246,5 @@ def _published(found: Sequence[paper.Published]) -> Iterator[str]:
         yield f"{one.paper}, {one.model}, {one.metric}." + (f" {one.note}" if one.note else "")
         yield ""
         yield from table(["system", *one.columns], [[row.system, *("/".join(f"{v:g}" for v in value) for value in row.values)] for row in one.rows])
+    yield "</details>"
+    yield ""

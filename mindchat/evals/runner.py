@@ -23,7 +23,7 @@ from mindchat.evals.arms import Arm
 from mindchat.evals.examples import CorpusSpec, Item, corpus_for
 from mindchat.evals.planning import Plan
 from mindchat.evals.records import Failure, Record, open_writer, prepare, read_records
-from mindchat.events import Event
+from mindchat.events import Event, ModelLoading
 from mindchat.ports import NEVER, Cancel
 from mindchat.trace import Trace, fold, report
 
@@ -153,14 +153,17 @@ FATAL = (ConfigError, UsageError, ResourceError, CapabilityError)
 
 
 def run_turn(make_session: MakeSession, config: Config, corpus: CorpusSpec, question: str, cancel: Cancel) -> tuple[Trace, Failure | None, float]:
-    """One question in a fresh session: its trace, why it failed if it did, and seconds. Raises FATAL errors and Interrupted."""
+    """One question in a fresh session: its trace, why it failed if it did, and seconds since the model was there.
+
+    Raises FATAL errors and Interrupted.
+    """
     trace, failure, started = Trace(), None, time.monotonic()
     try:
         for event in make_session(config, corpus).ask(question, cancel=cancel):
             trace = fold(trace, event)
-    except FATAL:
-        raise
-    except Interrupted:
+            if isinstance(event, ModelLoading):  # the first question must not pay for what serves them all
+                started = time.monotonic()
+    except (*FATAL, Interrupted):
         raise
     except MindChatError as error:
         failure = Failure(error.code, error.message)

@@ -198,12 +198,24 @@ def mixture_at(calls: float, points: Sequence[tuple[float, float]]) -> float | N
     return max([*cheap, *mixed])
 
 
-def _references(arms: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """The arms to compare with: named exactly or by policy. The first arm if the run has none of the default ones."""
-    found = [arm for name in (wanted or REFERENCES) for arm in arms if arm == name] or [
-        arm for name in (wanted or REFERENCES) for arm in arms if arm.split(" ", 1)[0] == name
-    ]
-    return list(dict.fromkeys(found)) or list(arms[:1])
+def references(arm: str, arms: Sequence[str], wanted: Sequence[str] = ()) -> list[str]:
+    """The arms that `arm` is compared with: one for each wanted name or policy, the one that differs from it in the fewest settings.
+
+    Nothing wanted: REFERENCES as far as the run has them, else the first arm.
+    """
+    known = {name.split(" ", 1)[0] for name in arms}
+    names = list(wanted) or [policy for policy in REFERENCES if policy in known] or list(arms[:1])
+    found = []
+    for name in names:
+        alike = [name] if name in arms and " " in name else [other for other in arms if other.split(" ", 1)[0] == name]
+        others = [other for other in alike if other != arm]
+        if others:
+            found.append(min(others, key=lambda other: (len(_words(arm) ^ _words(other)), other)))
+    return list(dict.fromkeys(found))
+
+
+def _words(arm: str) -> set[str]:
+    return set(arm.split(" ")[1:])
 
 
 def summarise(dataset: str, records: Sequence[Record], *, against: Sequence[str] = ()) -> DatasetSummary:
@@ -214,14 +226,14 @@ def summarise(dataset: str, records: Sequence[Record], *, against: Sequence[str]
     arms = sorted((_arm(arm, own) for arm, own in by_arm.items()), key=lambda arm: (arm.calls.mean, arm.arm))
     points = {arm.arm: (arm.calls.mean, arm.total.f1.mean) for arm in arms}
     ids = [{record.id for record in own} for own in by_arm.values()]
-    references = _references([arm.arm for arm in arms], against)
+    names = [arm.arm for arm in arms]
     return DatasetSummary(
         dataset=dataset,
         questions=len(set().union(*ids)),
         shared=len(set.intersection(*ids)) if ids else 0,
         arms=tuple(_with_mixture(arm, points) for arm in arms),
         differences=tuple(
-            difference(arm.arm, by_arm[arm.arm], reference, by_arm[reference]) for reference in references for arm in arms if arm.arm != reference
+            difference(arm, by_arm[arm], reference, by_arm[reference]) for arm in names for reference in references(arm, names, against)
         ),
     )
 
@@ -230,3 +242,11 @@ def _with_mixture(arm: ArmSummary, points: Mapping[str, tuple[float, float]]) ->
     others = [point for name, point in points.items() if name != arm.arm]
     best = mixture_at(points[arm.arm][0], others)
     return replace(arm, mixture=None if best is None else round(best, 4))
+
+
+def shorten(names: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """(settings that every arm names, each arm's name without them): tables need not repeat what all arms share."""
+    common = set.intersection(*(_words(name) for name in names)) if len(names) > 1 else set()
+    short = {name: " ".join(word for n, word in enumerate(name.split(" ")) if not n or word not in common) for name in names}
+    ordered = [word for word in names[0].split(" ")[1:] if word in common] if names else []
+    return " ".join(ordered), short

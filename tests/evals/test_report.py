@@ -18,7 +18,7 @@ from mindchat.evals.merge import merge
 from mindchat.evals.planning import plan
 from mindchat.evals.records import Failure, Record, read_records, read_run, write_compact
 from mindchat.evals.runner import evaluate
-from mindchat.evals.summary import mixture_at, summarise
+from mindchat.evals.summary import mixture_at, references, shorten, summarise
 
 from .scripted import ScriptedSession
 
@@ -116,7 +116,7 @@ def test_equal_names_with_another_meaning_stay_apart(questions: Path, tmp_path: 
     a = run(questions, tmp_path / "a", ["none"])
     b = run(questions, tmp_path / "b", ["none"], context="given")
     names = {record.arm for records in merge([a, b]).records.values() for record in records}
-    assert names == {"none context=own context", "none context=given"}
+    assert names == {"none context=own", "none context=given"}
     c = run(questions, tmp_path / "c", ["none"])
     path = c / "run.json"
     body = json.loads(path.read_text())
@@ -151,6 +151,24 @@ def test_mixture_is_the_line_between_two_cheaper_and_dearer_arms() -> None:
     assert mixture_at(0.5, points) is None
     assert mixture_at(9.0, points) == pytest.approx(0.6)
     assert mixture_at(1.0, [(1.0, 0.2)]) == 0.2
+
+
+def test_each_arm_is_compared_with_its_nearest_relative() -> None:
+    arms = ["once", "once model=b", "mind", "mind model=b", "mind filter=conf model=b", "sentences"]
+    assert references("mind model=b", arms) == ["once model=b"]
+    assert references("mind", arms) == ["once"]
+    assert references("mind filter=conf model=b", arms, ["mind", "once"]) == ["mind model=b", "once model=b"]
+    assert references("once", arms, ["once"]) == ["once model=b"]
+    assert references("mind", arms, ["mind filter=conf model=b"]) == ["mind filter=conf model=b"]
+    assert references("mind", ["mind", "flare"]) == []
+    assert references("mind", ["flare", "mind"]) == ["flare"]
+
+
+def test_what_all_arms_share_is_said_once() -> None:
+    common, short = shorten(["mind filter=conf model=b", "once model=b"])
+    assert common == "model=b"
+    assert short == {"mind filter=conf model=b": "mind filter=conf", "once model=b": "once"}
+    assert shorten(["mind model=b"]) == ("", {"mind model=b": "mind model=b"})
 
 
 def test_summary_of_nothing_but_failures() -> None:
@@ -203,3 +221,4 @@ def test_published_numbers_are_complete_and_read_right() -> None:
     assert next(row for row in roles[0].rows if row.system == "user role").values == ((53.45,), (69.36,), (47.59,), (68.76,))
     assert roles[0].columns == ("compositional", "comparison", "inference", "bridge_comparison")
     assert paper.published("scifact") == ()
+    assert not any(one.paper.startswith("MIND") for one in paper.published("hotpotqa", ["given"]))

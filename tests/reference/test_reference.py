@@ -133,6 +133,6 @@ def test_oracle_context_beats_retrieval_and_retrieval_beats_nothing(questions: P
     merged = report.build([tmp_path / "oracle", tmp_path / "searched"])
     assert any("upper bound" in note for note in merged.notes)
     (dataset,) = merged.datasets
-    assert {arm.arm for arm in dataset.arms} == {"none context=oracle", "once context=own context"}
+    assert {arm.arm for arm in dataset.arms} == {"none context=oracle", "once context=own"}
     gap = next(d for d in dataset.differences if d.arm.startswith("none"))
     assert gap.f1.low > 0

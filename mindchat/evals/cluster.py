@@ -1,7 +1,7 @@
 """Shards of one run on many machines through Ray, an optional extra.
 
-Owns: starting one process a shard on the cluster and reporting how each ended. Does not own: the run (each process is an ordinary `mindchat eval` with
---shard i/n) nor the folder, which every machine must see under the same path. What a lost shard had recorded stays; starting again resumes it.
+Owns: starting one process a shard on the cluster and reporting how each ended. Does not own: the run (each process is an ordinary `mindchat eval`
+with --shard i/n) nor the folder, which every machine must see under the same path. What a lost shard had recorded stays; a new start resumes it.
 """
 
 from __future__ import annotations

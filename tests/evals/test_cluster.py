@@ -31,7 +31,7 @@ class FakeRay:
             def __init__(self, function: Any) -> None:
                 self.function = function
 
-            def remote(task, words: Any) -> int:  # noqa: N805 - `self` is the fake cluster
+            def remote(task, words: Any) -> int:  # `self` is the fake cluster
                 self.results[len(self.results)] = task.function(words)
                 return len(self.results) - 1
 

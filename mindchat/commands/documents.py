@@ -1,0 +1,97 @@
+"""Commands about documents: index, sync, sources, remove.
+
+Owns: these. Does not own: reading, indexing, searching (corpus), which collection is in force (library).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mindchat.clean import clean_line
+from mindchat.commands.reply import Command, Reply
+from mindchat.errors import UsageError
+from mindchat.session import Session
+
+LISTED = 8
+"""Failures and skipped files named singly."""
+
+
+def _paths(args: str) -> list[Path]:
+    """A quoted line is split like a shell's; an unquoted one that exists as it stands is one path with blanks."""
+    whole = Path(args.strip()).expanduser()
+    if args.strip() and whole.exists():
+        return [whole]
+    try:
+        return [Path(word).expanduser() for word in shlex.split(args)]
+    except ValueError as error:
+        raise UsageError(f"The path cannot be read: {error}.", 'Quote a name with blanks: /index "my notes"') from error
+
+
+def follow(events: Iterator[Any]) -> Iterator[Reply]:
+    """Progress lines, then the summary of an ingestion."""
+    report = None
+    for event in events:
+        name = type(event).__name__
+        if name == "IngestProgress" and event.total:
+            left = f", {event.eta_seconds:.0f} s left" if event.eta_seconds is not None else ""
+            yield Reply(f"{event.phase}: {100 * event.done / event.total:.0f} %{left}")
+        report = getattr(event, "report", report)
+    if report is not None:
+        yield Reply(summary(report), ok=not report.failed)
+
+
+def summary(report: Any) -> str:
+    """Counts, types, and a reason for everything that is not in."""
+    parts = [(len(report.added), "added"), (len(report.updated), "updated"), (len(report.moved), "moved"), (len(report.removed), "removed")]
+    parts += [(report.unchanged, "unchanged"), (len(report.failed), "failed"), (len(report.skipped), "skipped")]
+    lines = [f"{', '.join(f'{n} {what}' for n, what in parts if n) or 'nothing to do'} · {report.passages:,} passages searchable"]
+    if report.types:
+        lines.append("by type: " + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items())))
+    lines += [f"failed: {clean_line(path)}: {clean_line(reason)}" for path, reason in report.failed[:LISTED]]
+    lines += [f"skipped {count}: {clean_line(reason)}" for reason, count in Counter(reason for _, reason in report.skipped).most_common(LISTED)]
+    return "\n".join(lines)
+
+
+def index(session: Session, args: str) -> Iterator[Reply]:
+    """Add files and folders; with nothing named, the state of the index."""
+    if not args.strip():
+        state = session.rooms.library.status()
+        held = f"{state['documents']:,} documents, {state['passages']:,} passages"
+        yield Reply(f"{held} in the {state['collection']} collection. /index PATH adds more.")
+        return
+    yield from follow(session.rooms.library.add(_paths(args)))
+
+
+def sync(session: Session, args: str) -> Iterator[Reply]:
+    """Look again at everything that was indexed."""
+    yield from follow(session.rooms.library.sync())
+
+
+def sources(session: Session, args: str) -> Iterator[Reply]:
+    """The documents, or those whose name or title holds the words."""
+    collection = session.rooms.library.status()["collection"]
+    wanted = args.strip().casefold()
+    rows = [row for row in session.rooms.registry.documents(collection) if wanted in f"{row.uri} {row.title}".casefold()]
+    lines = [f"{clean_line(row.title, 50)} · {row.passages} passages · {clean_line(row.uri, 100)}" for row in rows[:50]]
+    more = f"\n… and {len(rows) - 50:,} more; /sources WORDS narrows the list" if len(rows) > 50 else ""
+    yield Reply(("\n".join(lines) or "No such document.") + more, ok=bool(rows))
+
+
+def remove(session: Session, args: str) -> Iterator[Reply]:
+    """Forget what stands at or under a path; the files stay."""
+    paths = _paths(args)
+    if len(paths) != 1:
+        raise UsageError("Which path?", "/remove PATH; the files themselves stay.")
+    yield from follow(session.rooms.library.remove(paths[0]))
+
+
+COMMANDS = (
+    Command("index", "/index [PATH…]", "add files and folders to the documents", index),
+    Command("sync", "/sync", "look for changed, moved and deleted files", sync),
+    Command("sources", "/sources [WORDS]", "list the indexed documents", sources),
+    Command("remove", "/remove PATH", "take documents out of the index; the files stay", remove),
+)

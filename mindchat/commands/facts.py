@@ -107,10 +107,10 @@ def _edit(call: Callable[..., Any], memory: FactMemory, line: Line) -> Any:
 
 
 def _alias(call: Callable[..., Any], memory: FactMemory, line: Line) -> Any:
-    from mindchat.memory import verbs
+    from mindchat.memory.editing import alias_rm
 
     if line.words[:1] == ["rm"]:
-        return verbs.alias_rm(memory, " ".join(line.words[1:]))
+        return alias_rm(memory, " ".join(line.words[1:]))
     name, _, other = line.text.partition("=")
     return call(memory, name.strip(), other.strip())
 
@@ -152,14 +152,13 @@ MODES = ("on", "readonly", "off")
 
 def run_verb(memory: FactMemory, verb: str, args: str) -> Reply:
     """One /memory verb; raises UsageError with the nearest verb for an unknown one."""
-    from mindchat.memory import verbs
+    from mindchat.memory.verbs import VERBS
 
-    table: dict[str, Callable[..., Any]] = dict(verbs.VERBS)
     if verb in MODES:
-        result = table["mode"](memory, verb)
+        result = VERBS["mode"](memory, verb)
     elif verb in SHAPES:
         try:
-            result = SHAPES[verb](table[verb], memory, parse(args))
+            result = SHAPES[verb](VERBS[verb], memory, parse(args))
         except TypeError as error:
             raise UsageError(f"/memory {verb} does not take these: {error}.", "/memory help") from error
     elif verb == "help":

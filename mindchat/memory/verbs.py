@@ -8,6 +8,7 @@ MemoryStoreError (3).
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,7 @@ def path(memory: FactMemory) -> Where:
     return Where(str(memory.path or "RAM"))
 
 
-VERBS = {
+VERBS: dict[str, Callable[..., Any]] = {
     "status": status,
     "list": list_facts,
     "search": search,

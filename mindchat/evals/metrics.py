@@ -142,10 +142,16 @@ RULES: Mapping[str, Rule] = {
 """Dataset → rule; a dataset that is not listed is scored as HotpotQA is."""
 
 
-def score(dataset: str, prediction: str, gold: Gold, *, abstained: bool = False) -> Scores:
-    """em, f1 and accuracy in [0, 1], and the dataset's own variants. For an unanswerable question only a refusal is right."""
+def score(dataset: str, prediction: str, gold: Gold, *, abstained: bool = False, reply: str = "") -> Scores:
+    """em, f1 and accuracy in [0, 1], and the dataset's own variants. For an unanswerable question only a refusal is right.
+
+    reply: reasoning and answer as one text, from which DRAGIN reads StrategyQA's yes or no (em_dragin).
+    """
     if not gold.answerable:
         right = float(abstained or says_unknown(prediction))
         return {"em": right, "f1": right, "accuracy": right}
     name = dataset.removesuffix("_open")
-    return RULES.get(name, hotpotqa)(prediction, gold)
+    found = RULES.get(name, hotpotqa)(prediction, gold)
+    if name == "strategyqa" and reply:
+        found["em_dragin"] = float(dragin_strategyqa(reply) == gold.answers[0].lower())
+    return found

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mindchat import __version__
 from mindchat.config import Config
 from mindchat.errors import UsageError
 from mindchat.evals import datasets
@@ -125,8 +126,8 @@ def _notes(items: Sequence[Item], context: Context, open_corpus: Path | None) ->
 
 def versions() -> dict[str, str]:
     """Versions of what can change an answer."""
-    found = {"python": platform.python_version()}
-    for name in ("mindchat", "torch", "transformers", "bm25s", "whoosh-reloaded", "numpy"):
+    found = {"mindchat": __version__, "python": platform.python_version()}
+    for name in ("torch", "transformers", "bm25s", "whoosh-reloaded", "numpy"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -195,7 +195,8 @@ def ask_one(make_session: MakeSession, arm: Arm, item: Item, corpus: CorpusSpec,
     shown = report(trace)
     shown = shown.get("partial", shown)
     prediction = str(shown["short"]) or extract_short(str(shown["answer"])) if failure is None else ""
-    scores = metrics.score(example.dataset, prediction, gold, abstained=bool(shown["abstained"])) if failure is None else {}
+    reply = f"{shown['reasoning']} {shown['answer']}"
+    scores = metrics.score(example.dataset, prediction, gold, abstained=bool(shown["abstained"]), reply=reply) if failure is None else {}
     timing = {key: round(float(value), 4) for key, value in {**shown["timing"], "wall": seconds}.items()}
     return Record(
         arm=arm.name,

@@ -82,6 +82,12 @@ def test_dragin_reading_of_strategyqa(text: str, read: str) -> None:
     assert dragin_strategyqa(text) == read
 
 
+def test_strategyqa_both_ways() -> None:
+    found = score("strategyqa", "yes", Gold(("yes",)), reply="They are old. So the answer is yes.")
+    assert (found["em"], found["em_dragin"]) == (1.0, 1.0)
+    assert score("strategyqa", "yes", Gold(("yes",)), reply="Yes.")["em_dragin"] == 0.0
+
+
 def test_scifact_labels() -> None:
     assert score("scifact", "SUPPORTS the claim", Gold(("SUPPORT",)))["em"] == 1.0
     assert score("scifact", "Refuted", Gold(("CONTRADICT",)))["em"] == 1.0

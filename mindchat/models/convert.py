@@ -72,7 +72,7 @@ def _run_child(gguf: Path, scratch: Path, name: str, sha256: str) -> Iterator[st
     path = os.pathsep.join(part for part in (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")) if part)
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env={**os.environ, **OFFLINE, "PYTHONPATH": path}
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env={**os.environ, **OFFLINE, "PYTHONPATH": path}
         )
         said: queue.SimpleQueue[str] = queue.SimpleQueue()
         # a thread, because a pipe cannot be waited for with a time limit on every system
@@ -92,8 +92,9 @@ def _run_child(gguf: Path, scratch: Path, name: str, sha256: str) -> Iterator[st
             child.kill()
             child.wait()
             listener.join()
-            if child.stdout is not None:
-                child.stdout.close()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    pipe.close()
 
 
 def _listen(child: subprocess.Popen[bytes], said: queue.SimpleQueue[str]) -> None:
@@ -177,8 +178,17 @@ def _rebuild(model: Any, name: str) -> Any:
     return twin
 
 
+def _leave_with_parent() -> None:
+    """End when the parent does, however it ends: an orphan would go on writing into a folder that the next pull makes anew."""
+    # the descriptor, not sys.stdin: a thread that waits inside a buffered reader makes the interpreter abort at its end
+    while os.read(0, 1):  # returns nothing when the parent's end of the pipe is closed
+        pass
+    os._exit(1)
+
+
 def main() -> None:
     """Entry of the child process."""
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     gguf, target, name, sha256 = sys.argv[1:5]
     _work(Path(gguf), Path(target), name, sha256)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,25 @@ def test_a_broken_file_is_refused_before_any_work(tmp_path: Path, body: bytes) -
     with pytest.raises(MindChatError, match=r"bad\.gguf is not a readable GGUF") as caught:
         parameters_of(tmp_path / "bad.gguf")
     assert caught.value.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_the_child_does_not_outlive_a_killed_parent(tiny_gguf: Gguf, tmp_path: Path) -> None:
+    import psutil
+
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom mindchat.models.convert import convert\n"
+        "running = convert(Path(sys.argv[1]), Path(sys.argv[2]), name='x', sha256='')\nnext(running)\nprint('on', flush=True)\ntime.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tiny_gguf[0]), str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "on\n"
+        children = psutil.Process(parent.pid).children()
+        assert len(children) == 1
+        parent.kill()
+    assert psutil.wait_procs(children, timeout=30)[1] == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

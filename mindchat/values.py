@@ -194,9 +194,11 @@ class WordScore(Struct, frozen=True):
     attention_raw: float | None
     """Maximum attention received over its tokens, in [0, 1]."""
     content: bool
-    """s: False for stop words, punctuation and anchors (words of the question)."""
+    """Whether it carries information: False for stop words and punctuation. Only content words count in θ's means."""
     score: float
-    """S; 0 when s is 0."""
+    """S; 0 when s is 0, that is for a word without content and for an anchor."""
+    anchor: bool = False
+    """A word of the question: given, not guessed. It counts in θ's means but never triggers."""
 
 
 class Trigger(Struct, frozen=True):

@@ -3,6 +3,7 @@
 Owns: S = H · a · s and θ (Eq 3), from a draft's measured signals. Does not own: measuring, what is done about a trigger.
 Source: MIND §3.2 Eq 1-3; S is never defined in the paper, so DRAGIN's product is used (arXiv:2403.10081 Eq 3; methods.md A5 1-12):
 H_word = mean entropy of its tokens (nats), a_word = maximum attention received (Eq 2), s = 0 for stop words, punctuation and anchors.
+An anchor (a content word that the question has too) cannot be what the model guessed; it still counts in θ's means and for `min_words`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ class Measured(Struct, frozen=True):
     entropy: float
     attention: float | None
     content: bool
+    anchor: bool
 
 
 def measure(draft: Draft, question: str, words: Language, *, anchors: bool) -> list[Measured]:
-    """The words of a draft; a word of the question is no content word if `anchors` (it is given, not guessed)."""
+    """The words of a draft; with `anchors`, content words of the question are marked (they are given, not guessed)."""
     given = {part.casefold() for part in re.findall(r"[^\W_]+", question)} if anchors else set()
     found = words_of(draft)
     # the last word has no later token inside the sentence: it gets the mean of the others, so that only its entropy can flag it
@@ -38,8 +40,9 @@ def measure(draft: Draft, question: str, words: Language, *, anchors: bool) -> l
         if attention is not None and index == len(found) - 1 and index:
             attention = sum(a or 0.0 for a in attentions[:-1]) / index
         parts = [part.casefold() for part in re.findall(r"[^\W_]+", word.text)]
-        content = not word.punctuation and words.content(word.text) and not (parts and all(part in given for part in parts))
-        measured.append(Measured(word, word_entropy(draft, word) or 0.0, attention, content))
+        content = not word.punctuation and words.content(word.text)
+        anchor = content and bool(parts) and all(part in given for part in parts)
+        measured.append(Measured(word, word_entropy(draft, word) or 0.0, attention, content, anchor))
     return measured
 
 
@@ -52,8 +55,8 @@ def score(measured: Sequence[Measured], attention: str) -> list[WordScore]:
         a = 1.0 if attention == "none" or m.attention is None else m.attention
         if attention == "sentence" and m.attention is not None and mean > 0:
             a /= mean
-        s = m.entropy * a if m.content else 0.0
-        scored.append(WordScore(m.word.text, m.word.start, m.word.end, m.entropy, a, m.attention, m.content, s))
+        s = m.entropy * a if m.content and not m.anchor else 0.0
+        scored.append(WordScore(m.word.text, m.word.start, m.word.end, m.entropy, a, m.attention, m.content, s, m.anchor))
     return scored
 
 

@@ -97,6 +97,8 @@ def open_store(path: Path | None, schema: Schema, *, guarded: bool | None = None
         version = _inspect(store, schema)
         if version == len(schema.files):
             _check_daily(store)
+    except sqlite3.OperationalError as error:  # locked, or no room: nothing is wrong with the file
+        raise MemoryStoreError(f"{path} cannot be read: {error}.", "Try again when no other MindChat is busy.") from error
     except sqlite3.DatabaseError as error:
         return _restore(store, schema, str(error))
     if version > len(schema.files):

@@ -66,8 +66,12 @@ def _connect(path: Path | None, readonly: bool, guarded: bool) -> sqlite3.Connec
         settings.append("wal_autocheckpoint=0")
     if readonly:
         settings.append("query_only=ON")
-    for setting in settings:
-        connection.execute(f"PRAGMA {setting}")
+    try:
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -128,7 +132,7 @@ class Store:
             if fresh:  # created by us with the right mode, before SQLite can create it with the umask's
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = _connect(self.path, self.readonly, self.guarded)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.OperationalError) as error:  # damage is another DatabaseError and passes: open_store() restores
             raise MemoryStoreError(f"{self.path} cannot be opened: {error}.", "Check the folder's permissions and free space.") from error
         with self._mutex:
             dead = [key for key, (thread, _) in self._open.items() if not thread.is_alive()]
@@ -152,7 +156,8 @@ class Store:
             raise MemoryStoreError(f"{self.label} was written by a newer MindChat.", "It is open read only; update MindChat to write to it.")
         guard = self.locked() if self.guarded else (self._mutex if self._memory is not None else nullcontext())
         with guard:
-            connection = self.connection
+            with self._explained():
+                connection = self.connection
             if connection.in_transaction:
                 yield connection
                 return

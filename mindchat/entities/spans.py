@@ -35,7 +35,7 @@ def find_names(text: str, words: Language) -> list[tuple[str, int, int, str]]:
     for match in _QUOTED.finditer(text):
         add(match.start(1), match.end(1), "name")
     for match in _CJK.finditer(text):
-        add(match.start(), match.end(), "name")
+        add(*match.span(1 if match[1] else 0), "name")
     for match in _RUN.finditer(text):
         start, end = match.span()
         # a sentence's first word is capitalised anyway: drop it if it is a function word

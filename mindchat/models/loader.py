@@ -7,6 +7,7 @@ Does not own: any of these steps (catalogue, estimate, store, convert, hf). Torc
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,8 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
     fitted = _fit(section, shape_of_folder(folder), name)
     tell(ModelLoading("loading", seconds=time.monotonic() - started))
     stay_offline()
+    # torch's threads spin at barriers; on busy cores two spinning threads are several times slower than one. Read when torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     module, _, cls = MODELS["hf"].partition(":")
     model: Model = getattr(importlib.import_module(module), cls).load(folder, settings_for(section, fitted), id=name)
     tell(ModelLoading("ready", 1, 1, time.monotonic() - started))

@@ -27,6 +27,8 @@ _SENTENCE_END = re.compile(r"\.[\"”’')\]]*(?=\s+[\"“‘'(\[]?[A-Z])")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:[A-Za-z]\.){1,}[A-Za-z]|\b(?:Jr|Sr|Inc|Ltd|Co|Corp|Bros|St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Rev|Gen|Col|Lt|Sgt|Capt|Gov|Sen|Hon|Vol|Op|vs|etc|Ph\.D|Esq|approx))\Z"
 )
+_MAY_END_A_SENTENCE = re.compile(r"(?:\b(?:[A-Za-z]\.)*[A-Z]|\b(?:Jr|Sr|Inc|Ltd|Co|Corp|Bros|etc))\Z")
+_NEW_SENTENCE = re.compile(r"\s+(?:It|The|He|She|They|This|That|These|Those|His|Her|Its|Their|In|So|Therefore|Thus|However|Both|Because)\s")
 _INITIAL = re.compile(r"(?:^|[\s.(])[A-Z]\Z")
 _UNSURE_INITIAL = re.compile(r"\b(?:Vitamin|Malcolm|Channel|Grade|Group|Class|Type|Plan|Hepatitis|Generation|Appendix)\s+[A-Z]\Z")
 _PAIRS = [(mark, mark) for mark in ("**", "__", '"', "'", "`", "*", "_")] + [("“", "”"), ("‘", "’"), ("(", ")"), ("\\boxed{", "}")]
@@ -88,7 +90,9 @@ def _tidy(rest: str) -> str:
 
 def _first_sentence(line: str) -> str:
     for end in _SENTENCE_END.finditer(line):
-        if not _closes_abbreviation(line[: end.start()], inside=True):
+        before = line[: end.start()]
+        opens = _NEW_SENTENCE.match(line, end.end()) is not None and _MAY_END_A_SENTENCE.search(before) is not None
+        if opens or not _closes_abbreviation(before, inside=True):
             return line[: end.end()]
     return line
 

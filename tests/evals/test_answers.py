@@ -37,6 +37,11 @@ STATED = [
     ("The answer to the question is St. Louis. It lies on a river.", "St. Louis"),
     ("The answer is Yes they are both films.", "Yes"),
     ("The answer is 3.5 km.", "3.5 km"),
+    ("The answer is Washington, D.C. It is the capital.", "Washington, D.C."),
+    ("The answer is Mrauk U. It was a capital.", "Mrauk U"),
+    ("The answer is Sammy Davis Jr. He sang.", "Sammy Davis Jr."),
+    ("The answer is Scott Pilgrim vs. The World.", "Scott Pilgrim vs. The World"),
+    ("The answer is St. The Martyr.", "St. The Martyr"),
 ]
 
 

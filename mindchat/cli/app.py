@@ -55,9 +55,9 @@ class LazyGroup(TyperGroup):
         return command
 
 
-def sub_app(about: str) -> typer.Typer:
-    """An app for a group of verbs, with the habits that all of them share."""
-    return typer.Typer(help=about, no_args_is_help=True, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
+def sub_app(about: str, *, bare: bool = False) -> typer.Typer:
+    """An app for a group of verbs, with the habits that all of them share; `bare`: without a verb it does something by itself."""
+    return typer.Typer(help=about, no_args_is_help=not bare, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
 
 
 def command_app() -> typer.Typer:

@@ -97,7 +97,7 @@ def choose_session(setup: Setup, session: str | None, newest: bool, incognito: b
     try:
         if session:
             return chats.resolve(session)
-        found = chats.latest(str(Path.cwd())) or chats.latest()
+        found = chats.latest(wiring.project_name()) or chats.latest()
     finally:
         chats.close()
     if found is None:

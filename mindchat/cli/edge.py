@@ -65,6 +65,8 @@ def _invoke(arguments: list[str]) -> int:
     from mindchat.cli.app import app
 
     result: Any = typer.main.get_command(app).main(arguments, prog_name="mindchat", standalone_mode=False)
+    if result == Interrupted.exit_code:  # typer turns KeyboardInterrupt into this number, and says nothing
+        raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
@@ -75,10 +77,10 @@ def report_error(error: BaseException, arguments: list[str]) -> int:
     """Write the failure where the command's consumer looks for it, and give its exit code."""
     if isinstance(error, Reported):
         return error.exit_code
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):  # typer turns it into SystemExit(1)
+        return _quiet_pipe()
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
-    if isinstance(error, BrokenPipeError):
-        return _quiet_pipe()
     failure = as_failure(error)
     if failure is None:
         log.error("unexpected failure", exc_info=error)

@@ -80,21 +80,33 @@ def _work(begin: Callable[[Cancel], Iterator[Any]], json: bool) -> None:
     report = None
     with cancelling(cancel):
         for event in begin(cancel):
-            report = getattr(event, "report", report)
+            report = event if type(event).__name__ == "Update" else getattr(event, "report", report)
             _tell(event, narrator)
     narrator.clear()
     if report is None:
         return
-    if json:
+    if type(report).__name__ == "Update":
+        _write_update(report, json)
+    elif json:
         write_json(report.to_json())
     else:
         _write_report(report)
+
+
+def _write_update(update: Any, json: bool) -> None:
+    """What a rebuild did."""
+    if json:
+        write_json({"passages": update.passages, "generation": update.generation, "timing": {"total": update.seconds}})
+    else:
+        write(f"{update.passages:,} passages searchable · {duration(update.seconds)}")
 
 
 def _tell(event: Any, narrator: Narrator) -> None:
     name = type(event).__name__
     if name == "FileFailed":
         narrator.warn(f"failed: {clean_line(event.path)}: {clean_line(event.reason)}")
+    elif name == "Progress":
+        narrator.progress(f"{event.phase}: {event.done:,} of {event.total:,} passages")
     elif name == "IngestProgress":
         share = f"{100 * event.done / event.total:.0f} % · " if event.total else ""
         rate = f"{megabytes(int(event.rate))}/s" if event.phase == "read" else f"{event.rate:,.0f} passages/s"

@@ -42,7 +42,7 @@ def check_names(setup: Setup) -> None:
     config = setup.config
     one_of("policy", POLICIES, config.engine.policy)
     one_of("filter", FILTERS, config.engine.filter)
-    if not config.server.url:
+    if not config.server.url and not config.model.name.startswith("scripted:"):
         wiring.open_store(config, setup.paths).info(config.model.name)
 
 

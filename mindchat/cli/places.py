@@ -128,7 +128,7 @@ def _model(setup: Setup) -> Iterator[Finding]:
         yield Finding("info", "model", f"{name} on the server {setup.config.server.url}")
         return
     present = wiring.open_store(setup.config, setup.paths).info(name)
-    if present.state == "ready":
+    if present.installed:
         yield Finding("ok", "model", f"{name} is here")
     else:
         yield Finding("warn", "model", f"{name} is not here yet; the first question fetches it (mindchat models pull {name})")

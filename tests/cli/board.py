@@ -79,10 +79,24 @@ class Board(types.ModuleType):
         self.sessions.append(FakeSession(lambda text, cancel: self.script(text, cancel)))
         return self.sessions[-1]
 
+    def project_name(self) -> str:
+        return "here"
+
     def open_store(self, config: Any, paths: Any) -> Any:
         from mindchat.models.store import Store
 
         return Store(paths.models)
+
+    def open_facts(self, config: Any, paths: Any, project: str) -> Any:
+        from mindchat.memory.facts import FactMemory
+
+        return FactMemory(paths.memory_db, config.memory, project=project, session="s000000")
+
+    def open_library(self, config: Any, paths: Any) -> Any:
+        from mindchat.library import DocumentLibrary
+        from mindchat.memory.documents import DocumentRegistry
+
+        return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db))
 
     def open_chats(self, paths: Any) -> Any:
         from mindchat.memory.chats import ChatStore

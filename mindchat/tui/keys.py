@@ -18,7 +18,7 @@ CHAT = (
     Binding("ctrl+r", "sessions", "Sessions", id="chat.sessions"),
     Binding("ctrl+n", "new", "New", id="chat.new", show=False),
     Binding("ctrl+t", "reasoning", "Reasoning", id="chat.reasoning", show=False),
-    Binding("ctrl+y", "copy_answer", "Copy answer", id="chat.copy", show=False),
+    Binding("f7", "copy_answer", "Copy answer", id="chat.copy", show=False),
     Binding("end", "follow", "Follow", id="chat.follow", show=False),
 )
 

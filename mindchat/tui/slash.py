@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from mindchat.clean import clean_line
 from mindchat.commands import COMMANDS, Reply, nearest
+from mindchat.errors import MindChatError
+from mindchat.session import Session
 from mindchat.trace import Trace
 from mindchat.tui import complete
 from mindchat.tui.sources import find_source
-from mindchat.tui.widgets.prompt import Prompt
+from mindchat.tui.widgets.memory import MemoryPane, rows_of
+from mindchat.tui.widgets.prompt import Prompt, Submitted
 from mindchat.values import Citation, Passage
 
 if TYPE_CHECKING:
     from mindchat.tui.screens.chat import ChatScreen
 
 Place = tuple[str, Passage | None, Citation | None]
+MEMORY_COMMANDS = frozenset({"memory", "remember", "forget", "undo"})
 ALIASES = {"exit": "quit", "q": "quit", "?": "help"}
 
 
@@ -72,6 +76,8 @@ class Slash:
 
     async def act(self, name: str, reply: Reply) -> None:
         """What a screen does besides showing the reply's text."""
+        if name in MEMORY_COMMANDS:
+            await self._refresh_memory(name, reply)
         action, _, rest = reply.action.partition(":")
         if not action:
             return
@@ -80,6 +86,35 @@ class Slash:
             await self._chat.note("", f"This screen cannot {clean_line(reply.action, 40)} yet.", ok=False)
             return
         await handler(self, rest, reply.data)
+
+    async def _refresh_memory(self, name: str, reply: Reply) -> None:
+        """A list of facts goes to the memory pane; after a change the list there is read again."""
+        pane = self._chat.query_one(MemoryPane)
+        rows = rows_of(reply.data)
+        if rows is not None:
+            pane.list_facts("Facts", rows)
+        elif reply.ok and pane.listing:
+            await self.list_memory()
+
+    async def list_memory(self) -> None:
+        """All facts, in the memory pane alone."""
+        if "memory" not in COMMANDS:
+            return
+        try:
+            reply = await self.fetch("memory", "list")
+        except MindChatError as error:
+            self._chat.app.notify(f"{error.message} {error.hint}", severity="warning")
+            return
+        self._chat.query_one(MemoryPane).list_facts("All facts", rows_of(reply.data) or [])
+
+    async def fetch(self, name: str, args: str) -> Reply:
+        """Run a command for its data alone; nothing is said in the transcript."""
+
+        def last(session: Session) -> Reply:
+            *_, reply = (Reply(), *COMMANDS[name].run(session, args))
+            return reply
+
+        return await self._chat.bridge.call(last)
 
     # ── actions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -148,6 +183,25 @@ class Slash:
         else:
             await self._chat.note("", "There is no such passage.", ok=False)
 
+    async def _compare(self, _: str, data: Any) -> None:
+        """data: two or more (label, Trace) of the same question."""
+        from mindchat.tui.screens.compare import CompareScreen
+
+        sides = [(str(label), trace) for label, trace in data] if isinstance(data, list | tuple) else []
+        if sides:
+            self._chat.app.push_screen(CompareScreen(sides))
+
+    async def _models(self, _: str, data: Any) -> None:
+        """data: models with id, title, installed, needs_bytes, memory_bytes, window, licence."""
+        from mindchat.tui.screens.models import ModelsScreen
+
+        models = list(data) if isinstance(data, list | tuple) else []
+        self._chat.app.push_screen(ModelsScreen(models, self._chat.view.model), self._picked)
+
+    def _picked(self, name: str | None) -> None:
+        if name:
+            self._chat.query_one(Prompt).post_message(Submitted(f"/model {name}"))
+
     async def _sessions(self, _: str, __: Any) -> None:
         from mindchat.tui.screens.sessions import SessionsScreen
 
@@ -171,5 +225,7 @@ ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
     "copy": Slash._copy,
     "passage": Slash._passage,
     "sessions": Slash._sessions,
+    "compare": Slash._compare,
+    "models": Slash._models,
 }
 """Reply.action (before the colon) → what the screen does; after the colon stands a detail, Reply.data is its material."""

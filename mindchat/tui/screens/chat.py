@@ -26,7 +26,7 @@ from mindchat.tui.ink import FAINT, MUTED, clickable, line
 from mindchat.tui.slash import Slash
 from mindchat.tui.widgets.evidence import Evidence
 from mindchat.tui.widgets.hops import Hops
-from mindchat.tui.widgets.memory import MemoryPane
+from mindchat.tui.widgets.memory import MemoryPane, MemoryWish
 from mindchat.tui.widgets.pane import Pane
 from mindchat.tui.widgets.prompt import Prompt, ScrollWanted, Submitted
 from mindchat.tui.widgets.status import Status, StatusLine
@@ -252,6 +252,15 @@ class ChatScreen(Screen[None]):
             self.query_one(Prompt).restore(f"/{name} ")
         else:
             self.query_one(Prompt).post_message(Submitted(f"/{name}"))
+
+    async def on_memory_wish(self, event: MemoryWish) -> None:
+        """A key of the memory pane."""
+        if event.typed:
+            self.query_one(Prompt).restore(f"/{event.name} {event.args}")
+        elif (event.name, event.args) == ("memory", "list"):
+            self.run_worker(self.slash.list_memory(), group="memory", exclusive=True, exit_on_error=False)
+        else:
+            await self.slash.run(f"/{event.name} {event.args}")
 
     # ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from mindchat.clean import Cleaner
 from mindchat.trace import SentenceView, Trace
 from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, WARN, block, level, line, lines, short, spark
 from mindchat.tui.widgets.pane import Pane
@@ -77,9 +78,11 @@ def painted_outcome(view: SentenceView) -> Content:
 def painted_drafting(tokens: tuple[Token, ...]) -> Content:
     """Words that no policy has judged yet, by entropy alone."""
     parts: list[tuple[str, str]] = []
+    cleaner = Cleaner()  # a control sequence may be split over tokens, and marks between them would hide its parts from clean()
     for token in tokens:
-        parts.append((token.text, ""))
-        if token.entropy is not None and token.text.strip():
+        text = cleaner.feed(token.text)
+        parts.append((text, ""))
+        if token.entropy is not None and text.strip():
             parts.append((level(token.entropy / CERTAIN), FAINT))
     return block(*parts)
 

@@ -1,0 +1,250 @@
+"""Screens over the chat: passage, sessions, log, debug, compare, models; and the keys of the memory pane."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mindchat import commands
+from mindchat.commands import Command, Reply
+from mindchat.trace import fold_all
+from mindchat.tui.sources import find_source
+from mindchat.values import Citation
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> dict[str, Command]:
+    made: dict[str, Command] = {}
+    monkeypatch.setattr(commands, "COMMANDS", made)
+    for module in ("complete", "slash", "palette"):
+        monkeypatch.setattr(f"mindchat.tui.{module}.COMMANDS", made)
+    return made
+
+
+def add(table: dict[str, Command], name: str, *replies: Reply) -> list[str]:
+    """A command that yields the replies; the arguments it was called with."""
+    called: list[str] = []
+
+    def run(session: Any, args: str) -> Iterator[Reply]:
+        called.append(args)
+        yield from replies
+
+    table[name] = Command(name, f"/{name}", name, run)
+    return called
+
+
+async def test_citation_opens_its_passage(stage: Any, fakes: Any, snapshot: Any) -> None:
+    async with stage((80, 24)) as s:
+        await s.ready()
+        await s.answer(fakes.QUESTION)
+        s.chat.query(".citation").last().focus()
+        await s.pilot.press("enter")
+        await s.until(lambda: "/docs/jean.md" in s.text() and "[2] Jean" in s.text())
+        snapshot(s.text())
+        await s.pilot.press("n")
+        await s.until(lambda: "/docs/charles.md" in s.text())
+        await s.pilot.press("escape")
+        assert s.app.screen is s.chat
+
+
+async def test_mark_in_the_answer_opens_its_passage(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        from textual.widgets import Markdown
+
+        view = s.chat.newest
+        view.on_markdown_link_clicked(Markdown.LinkClicked(view.query_one(".answer"), "mindchat://citation/2"))
+        await s.until(lambda: s.app.screen.id == "passage")
+
+
+async def test_unknown_mark_is_called_unverified(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        s.chat.slash.open_citation(s.chat.newest.trace, 9)
+        await s.pilot.pause()
+        assert s.app.screen is s.chat
+        assert any("unverified" in note.message for note in s.app._notifications)
+
+
+async def test_links_never_open_by_themselves(stage: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    async with stage() as s:
+        monkeypatch.setattr(s.app, "open_url", lambda url, **_: opened.append(url))
+        await s.answer(fakes.QUESTION)
+        from textual.widgets import Markdown
+
+        s.chat.post_message(Markdown.LinkClicked(s.chat.newest.query_one(".answer"), "http://evil/[x]"))
+        await s.until(lambda: any("http://evil/[x]" in note.message for note in s.app._notifications))
+        assert not opened
+
+
+def test_changed_and_removed_documents_are_flagged(fakes: Any, tmp_path: Any) -> None:
+    session = fakes.FakeSession(tmp_path)
+    file = tmp_path / "a.md"
+    file.write_text("new words")
+    session.rooms.registry.texts[str(file)] = "old words"
+    stored = SimpleNamespace(uri=str(file), mtime_ns=1, size=9)
+    session.rooms.registry.documents = lambda: iter([stored])
+    citation = Citation(1, str(file), "p", 0, 3, "old", "span")
+    assert find_source(session, None, citation).warnings == ("The file changed after it was read; /sync reads it again.",)
+    assert "no longer stand" in find_source(session, None, Citation(1, str(file), "p", 0, 3, "new", "span")).warnings[-1]
+    file.unlink()
+    assert "gone" in find_source(session, None, citation).warnings[0]
+    del session.rooms.registry.texts[str(file)]
+    assert "removed from the index" in find_source(session, fakes.PASSAGES[0], citation).warnings[-1]
+
+
+async def test_sessions_list_search_and_resume(stage: Any, snapshot: Any) -> None:
+    async with stage((80, 24)) as s:
+        await s.ready()
+        await s.until(lambda: "ready" in s.text())
+        await s.pilot.press("ctrl+r")
+        await s.until(lambda: "Grandfathers" in s.text())
+        snapshot(s.text())
+        await s.pilot.press(*"loire")
+        await s.until(lambda: "found in" in s.text() and "Grandfathers" not in s.text())
+        await s.pilot.press("enter")
+        await s.until(lambda: s.session.id == "s2bbbbb" and "Which river is longest?" in s.text())
+        assert "The Volga." in s.text()
+
+
+async def test_sessions_rename_fork_export_delete(stage: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with stage() as s:
+        await s.ready()
+        chats = s.session.rooms.chats
+        await s.pilot.press("ctrl+r")
+        await s.until(lambda: "Grandfathers" in s.text())
+        await s.pilot.press("ctrl+e", "end", "!", "enter")
+        await s.until(lambda: chats.sessions["s1aaaaa"][0] == "Grandfathers!")
+        await s.until(lambda: "Grandfathers!" in s.text())
+        await s.pilot.press("ctrl+s")
+        await s.until(lambda: (tmp_path / "s1aaaaa.md").is_file())
+        await s.pilot.press("ctrl+s")
+        await s.until(lambda: "not overwritten" in s.text())
+        await s.pilot.press("ctrl+d")
+        assert "s1aaaaa" in chats.sessions
+        await s.pilot.press("ctrl+d")
+        await s.until(lambda: "s1aaaaa" not in chats.sessions)
+        await s.until(lambda: s.app.screen.query_one("OptionList").option_count == 1)
+        await s.pilot.press("ctrl+f")
+        await s.until(lambda: s.session.id == "s3copy")
+
+
+async def test_log_and_debug(stage: Any, tmp_path: Any) -> None:
+    async with stage() as s:
+        await s.ready()
+        log_file = s.session.rooms.paths.log_file
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        log_file.write_text("one\n[two\x1b[2J\n")
+        await s.pilot.press("ctrl+l")
+        await s.until(lambda: "[two" in s.text())
+        await s.pilot.press("escape", "f12")
+        await s.until(lambda: "mindchat-engine" in s.text())
+        assert "smollm2-135m, ready" in s.text()
+
+
+async def test_compare_shows_both_sides_and_counts(stage: Any, fakes: Any, table: dict[str, Command]) -> None:
+    import mindchat.events as ev
+    from mindchat.values import Answer
+
+    one = fold_all(fakes.turn())
+    other = fold_all(
+        [
+            ev.TurnStarted(fakes.QUESTION, "", "m", "none", "none", 0, "user", "same"),
+            ev.AnswerReady(Answer("I am not sure", "unknown", True, 0.2), "answered", 2.0),
+        ]
+    )
+    add(table, "compare", Reply("", action="compare", data=[("policy mind", one), ("policy none", other)]))
+    async with stage((120, 40)) as s:
+        await s.ready()
+        await s.say("/compare policy none")
+        await s.until(lambda: s.app.screen.id == "compare")
+        assert "policy mind" in s.text()
+        assert "≠ answers differ" in s.text()
+        assert "retrievals" in s.text()
+        assert "◂ fewest" in s.text()
+
+
+async def test_model_picker_switches(stage: Any, table: dict[str, Command]) -> None:
+    models = [
+        SimpleNamespace(
+            id=f"model-{n}", title=f"Model [{n}]", installed=n == 0, needs_bytes=5_000_000 * n, memory_bytes=10**9, window=4096, licence="MIT"
+        )
+        for n in range(3)
+    ]
+    called = add(table, "model", Reply("", action="models", data=models))
+    async with stage() as s:
+        await s.ready()
+        await s.say("/model")
+        await s.until(lambda: "to fetch: 5.0 MB" in s.text())
+        await s.pilot.press("down", "enter")
+        await s.until(lambda: called == ["", "model-1"])
+
+
+async def test_memory_keys(stage: Any, fakes: Any, table: dict[str, Command]) -> None:
+    listed = SimpleNamespace(facts=(fakes.FACT, fakes.LEARNT))
+    memory = add(table, "memory", Reply("two facts", data=listed))
+    forget = add(table, "forget", Reply("Forgotten."))
+    undo = add(table, "undo", Reply("Undone."))
+    async with stage((120, 60)) as s:
+        await s.ready()
+        pane = s.chat.query_one("#memory")
+        pane.focus()
+        await s.pilot.press("a")
+        await s.until(lambda: "All facts" in s.pane("memory"))
+        assert "two facts" not in s.text()
+        await s.pilot.press("down", "down", "f")
+        await s.until(lambda: forget == [fakes.LEARNT.id])
+        await s.until(lambda: len(memory) == 2)
+        await s.pilot.press("u")
+        await s.until(lambda: undo == [""])
+        await s.pilot.press("slash")
+        assert s.chat.query_one("Prompt").draft == "/memory search "
+
+
+async def test_copy_says_which_way(stage: Any, fakes: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SSH_CONNECTION", "SSH_TTY", "TMUX", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("mindchat.tui.clipboard.TOOLS", ())
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        await s.pilot.press("f7")
+        await s.until(lambda: any("last-copy.txt" in note.message for note in s.app._notifications))
+        assert (tmp_path / "state" / "last-copy.txt").read_text() == fakes.ANSWER
+
+
+def test_osc52_only_in_remote_shells(tmp_path: Any) -> None:
+    from mindchat.tui.clipboard import copy, local_tool
+
+    sent: list[str] = []
+    said = copy("x", osc52=sent.append, folder=tmp_path, environ={"SSH_CONNECTION": "1", "DISPLAY": ":0"})
+    assert sent == ["x"]
+    assert "OSC 52" in said
+    assert "last-copy.txt" in copy("y" * 80_000, osc52=sent.append, folder=tmp_path, environ={"TMUX": "1"})
+    assert local_tool({"DISPLAY": ":0"}, "linux", lambda name: name) == ("xclip", "-selection", "clipboard")
+    assert local_tool({"DISPLAY": ":0", "SSH_TTY": "x"}, "linux", lambda name: name) is None
+    assert local_tool({}, "darwin", lambda name: name) == ("pbcopy",)
+
+
+async def test_palette_lists_screens_and_commands(stage: Any, table: dict[str, Command]) -> None:
+    add(table, "status", Reply("fine"))
+    async with stage() as s:
+        await s.ready()
+        titles = [command.title for command in s.app.get_system_commands(s.app.screen)]
+        assert {"Uncertainty pane", "Sessions", "/status"} <= set(titles)
+        next(command for command in s.app.get_system_commands(s.app.screen) if command.title == "/status").callback()
+        await s.until(lambda: "fine" in s.text())
+
+
+def test_engine_bugs_are_logged_with_their_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    from mindchat.tui.bridge import failure
+
+    with caplog.at_level(logging.ERROR):
+        told = failure(ZeroDivisionError("x"))
+    assert told.code == "bug"
+    assert caplog.records[0].exc_info is not None

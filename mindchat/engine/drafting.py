@@ -29,6 +29,8 @@ class SentenceStream:
         self._rows: list[Attended] = []
         self._first = 0
         """Index in the stream of self._tokens[0]."""
+        self._shown = 0
+        """How many of the held tokens have been yielded."""
         self._finish: Finish | None = None
         self.first_token_at: float | None = None
         """time.monotonic() of the stream's first token."""
@@ -41,12 +43,14 @@ class SentenceStream:
 
     def next(self) -> Generator[Event, None, Draft | None]:
         """The next sentence; None if nothing more comes. Yields prefill progress and the tokens as they are drafted."""
-        for token in self._tokens:
-            yield TokenDrafted(token, "reasoning")
         while True:
-            cut = self._cut()
-            if cut is not None:
-                return self._take(cut)
+            end = self._end()
+            # what comes after the sentence's end is held back: it is shown as part of the next one
+            for token in self._tokens[self._shown : end]:
+                yield TokenDrafted(token, "reasoning")
+                self._shown += 1
+            if end is not None and self._settled(end):
+                return self._take(end)
             item = next(self._items, None)
             match item:
                 case Prefilled():
@@ -54,8 +58,6 @@ class SentenceStream:
                 case Token():
                     self._tokens.append(item)
                     self.first_token_at = self.first_token_at or time.monotonic()
-                    if self._cut() in (None, len(self._tokens)):
-                        yield TokenDrafted(item, "reasoning")
                 case Attended():
                     self._rows.append(item)
                 case Finished():
@@ -63,7 +65,7 @@ class SentenceStream:
                 case None:
                     self._finish = self._finish or Finish.OPEN
 
-    def _cut(self) -> int | None:
+    def _end(self) -> int | None:
         """How many of the held tokens make the first sentence; None: not known yet."""
         text = "".join(token.text for token in self._tokens)
         end = self._words.first_end(text, closed=self._finish is not None)
@@ -77,9 +79,11 @@ class SentenceStream:
                 break
             at += len(token.text)
             count += 1
-        # the last token's own row tells what it pays to the others; it comes right after the next token
-        settled = not self._attends or self._finish is not None or any(row.query >= self._first + count - 1 for row in self._rows)
-        return count if settled else None
+        return count
+
+    def _settled(self, count: int) -> bool:
+        """Whether the attention that the first `count` held tokens pay is known: the last one's row comes right after the next token."""
+        return not self._attends or self._finish is not None or any(row.query >= self._first + count - 1 for row in self._rows)
 
     def _take(self, count: int) -> Draft | None:
         if count == 0:
@@ -87,6 +91,7 @@ class SentenceStream:
         taken, self._tokens = self._tokens[:count], self._tokens[count:]
         attention = received(self._rows, count, self._first) if self._attends else None
         self._first += count
+        self._shown = max(0, self._shown - count)
         finish = self._finish if self._finish is not None and not self._tokens else Finish.OPEN
         tokens = tuple(replace(token, index=index) for index, token in enumerate(taken))
         return Draft("".join(token.text for token in tokens), tokens, attention, finish)

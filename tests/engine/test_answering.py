@@ -1,0 +1,81 @@
+"""Citations, confidence, abstention."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mindchat.engine.answering import abstains, cite, confidence, locate
+from mindchat.values import Draft
+
+from ..fakes import LANG, METROPOLIS, draft, passage
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "quote"),
+    [
+        ("Vienna", "He was born in Vienna.", "Vienna"),
+        ("vienna", "He was born in Vienna.", "Vienna"),
+        ("Tremoille", "Louis de la Trémoille died.", "Trémoille"),
+        ("Fritz Lang", "by Fritz\n  Lang in 1927", "Fritz\n  Lang"),
+        ("STRASSE", "die Straße dort", "Straße"),
+        ("D.C.", "Washington, D.C. is", "D.C."),
+        ("12", "on 12 May 1912", "12"),
+        ("ﬁlm", "a film here", "film"),
+    ],
+)
+def test_where_an_answer_stands(answer: str, text: str, quote: str) -> None:
+    span = locate(answer, text)
+    assert span is not None
+    assert text[span[0] : span[1]] == quote
+
+
+@pytest.mark.parametrize(("answer", "text"), [("art", "a party"), ("12", "in 1912"), ("Rome", "in Romeo"), ("x", ""), ("", "text"), ("Paris", "no such place"), (" ", "a b")])
+def test_what_does_not_stand_there_as_whole_words(answer: str, text: str) -> None:
+    if answer.strip():
+        assert locate(answer, text) is None
+
+
+@given(st.text(min_size=1, max_size=12), st.text(max_size=40))
+def test_locating_never_fails_and_never_leaves_the_text(answer: str, text: str) -> None:
+    span = locate(answer, text)
+    assert span is None or 0 <= span[0] <= span[1] <= len(text)
+
+
+def test_offsets_are_those_of_the_document() -> None:
+    (citation,) = cite("Vienna", "Vienna", [METROPOLIS, LANG])
+    assert (citation.document, citation.passage, citation.quote, citation.by) == ("p2.txt", "p2", "Vienna", "span")
+    document = " " * LANG.start + LANG.text
+    assert document[citation.start : citation.end] == "Vienna"
+
+
+def test_the_models_own_marks_name_passages_by_their_number() -> None:
+    found = cite("nobody", "nobody [1] said so [7]", [METROPOLIS, LANG])
+    assert [(c.n, c.passage, c.by) for c in found] == [(1, "p2", "model")]
+
+
+def test_yes_and_no_are_not_looked_for() -> None:
+    assert cite("no", "no", [passage("p", "there is no doubt")]) == ()
+
+
+def test_the_same_place_is_cited_once() -> None:
+    both = [passage("a", "Vienna", start=0), passage("a", "Vienna", start=0)]
+    assert len(cite("Vienna", "Vienna", both)) == 1
+
+
+def test_confidence_is_the_geometric_mean_probability() -> None:
+    assert confidence(draft(("a", 1.0), ("b", 3.0))) == pytest.approx(math.exp(-2))
+    assert confidence(Draft("")) is None
+
+
+def test_abstention_is_explained() -> None:
+    assert abstains("not stated", 0.9, 0.0)[0]
+    told, why = abstains("Vienna", 0.2, 0.5)
+    assert told
+    assert "0.20" in why
+    assert "answer.abstain_below" in why
+    assert abstains("Vienna", 0.6, 0.5) == (False, "confidence 0.60 (mean probability of the answer's tokens)")
+    assert not abstains("Vienna", None, 0.5)[0]

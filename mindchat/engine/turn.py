@@ -1,7 +1,7 @@
 """The steps of one turn; each yields events and returns its result.
 
 Owns: the state of a turn (the hop, what is accepted, what memory may learn) and the order of its steps. Does not own: decisions or wording.
-Reading order: run, reason, hop, search, answer. Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
+Reading order: run, reason, make_hop, look_up; the answer is engine.answer_steps. Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mindchat import events as ev
-from mindchat.answers import extract_short
 from mindchat.clean import clean, clean_line
 from mindchat.config import Config
-from mindchat.engine.answering import abstains, cite, confidence
+from mindchat.engine import answer_steps
 from mindchat.engine.ask import MeteredAsk
 from mindchat.engine.budget import Fitted, fit
 from mindchat.engine.drafting import SentenceStream, beginning, joined
@@ -27,25 +26,19 @@ from mindchat.language import language
 from mindchat.ports import Cancel
 from mindchat.prompts.core import copies_of
 from mindchat.prompts.side import rewrite_prompt
-from mindchat.signals import received
 from mindchat.values import (
-    Answer,
-    Attended,
     Budget,
     Draft,
     Entity,
     Finish,
-    Finished,
     Harvest,
     Hop,
     Passage,
-    Prefilled,
     Prompt,
     Query,
     Recalled,
     Relation,
     Signal,
-    Token,
     Trigger,
 )
 
@@ -64,7 +57,7 @@ class Turn:
     ) -> None:
         self.parts, self.config, self.cancel, self.started = parts, config, cancel, started
         self.words = language(config.engine.language)
-        self.ask = MeteredAsk(parts.model, cancel, config.engine.seed)
+        self.ask = MeteredAsk(parts.model, cancel, config.engine.seed, self.trial)
         self.question = clean(question).strip()
         self.history = list(history)[-config.engine.history_turns :] if config.engine.history_turns else []
         self.hop = Hop(0, self.question, passages=parts.given, seed=config.engine.seed)
@@ -116,7 +109,7 @@ class Turn:
         yield from self.begin()
         if self.parts.policy.reasons:
             yield from self.reason()
-        answer = yield from self.answer()
+        answer = yield from answer_steps.answer(self)
         yield from self.learn()
         now = time.monotonic()
         yield ev.AnswerReady(answer, self.stop, now - self.started, (self.first_token or now) - self.started)
@@ -154,7 +147,8 @@ class Turn:
         """Sentence by sentence: draft, judge, then accept it or make a hop."""
         limits, used = self.config.engine, 0
         while True:
-            if len(self.hop.sentences) >= limits.max_sentences or used >= limits.reasoning_tokens:
+            long = len(self.hop.sentences) >= limits.max_sentences and not self.parts.policy.tokens
+            if long or used >= limits.reasoning_tokens:
                 self.stop = "budget"
                 break
             draft = yield from self.draft()
@@ -172,16 +166,21 @@ class Turn:
                 self.stop = "max_hops"
             elif verdict.trigger is not None and (yield from self.make_hop(draft, verdict.trigger)):
                 continue
-            elif self.fruitless >= 2:
-                yield from self.accept(draft)
-                break
             yield from self.accept(draft)
-            if self.words.answered(draft.text):
+            if self.fruitless >= 2 and self.parts.policy.retracts:
+                break
+            if self.answered(draft):
                 self.stop = "answered" if self.stop != "max_hops" else self.stop
                 break
             if draft.finish in (Finish.EOS, Finish.LENGTH):
                 break
         self.close()
+
+    def answered(self, draft: Draft) -> bool:
+        """Whether the reasoning states its answer in full; a unit of tokens may end in the middle of that sentence."""
+        if not self.parts.policy.tokens:
+            return self.words.answered(draft.text)
+        return any(self.words.answered(sentence) for sentence in self.words.sentences(self.hop.accepted)[:-1])
 
     def draft(self) -> Generator[Event, None, Draft | None]:
         """The next sentence of the running generation; a new generation starts after every hop."""
@@ -192,7 +191,8 @@ class Turn:
             self.parts.model.usage()
             self.stream_started = time.monotonic()
             items = self.parts.model.stream(prompt, want=want, max_tokens=self.config.engine.reasoning_tokens, stop=("\n\n",), cancel=self.cancel)
-            self.stream = SentenceStream(items, self.words, want=want, limit=self.config.engine.sentence_tokens)
+            limit, every = self.config.engine.sentence_tokens, self.parts.policy.tokens
+            self.stream = SentenceStream(items, self.words, want=want, limit=limit, every=every)
         self.phase = "reasoning"
         draft = yield from self.stream.next()
         self.first_token = self.first_token or self.stream.first_token_at
@@ -221,11 +221,13 @@ class Turn:
         )
         kept, relations = yield from self.entities(draft)
         yield self.step("query")
-        query = self.parts.policy.what(trigger, draft, kept, relations, self.hop, self.ask)
+        formed = self.parts.policy.what(trigger, draft, kept, relations, self.hop, self.ask)
         yield from self.ask.drain()
-        repeated = normal(query.text) in {normal(earlier) for earlier in self.hop.queries}
-        yield ev.QueryFormed(query, self.hop.number, repeated)
-        fresh = yield from self.look_up(query, repeated=repeated)
+        fresh, repeated = 0, False
+        for number, query in enumerate((formed,) if isinstance(formed, Query) else formed):
+            repeated = normal(query.text) in {normal(earlier) for earlier in self.hop.queries}
+            yield ev.QueryFormed(query, self.hop.number, repeated)
+            fresh += yield from self.look_up(query, repeated=repeated, joins=number > 0)
         if not fresh:
             self.fruitless += 1
             self.stop = "repeated_query" if repeated else "no_new_passages"
@@ -263,8 +265,11 @@ class Turn:
 
     # ── memory and index ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def look_up(self, query: Query, *, repeated: bool = False) -> Generator[Event, None, int]:
-        """Memory first, then the index unless memory's stored passages stand in. Returns how many passages are new to the prompt."""
+    def look_up(self, query: Query, *, repeated: bool = False, joins: bool = False) -> Generator[Event, None, int]:
+        """Memory first, then the index unless memory's stored passages stand in. Returns how many passages are new to the prompt.
+
+        `joins`: another query of the same hop, whose passages join those of the first.
+        """
         self.hop = replace(self.hop, queries=(*self.hop.queries, query.text))
         recalled = yield from self.recall(query)
         known = {passage.id for passage in self.hop.passages}
@@ -277,7 +282,8 @@ class Turn:
         else:
             found = yield from self.search(query, known)
         fresh = tuple(passage for passage in found if passage.id not in known)
-        old = self.hop.passages if self.parts.policy.accumulates else tuple(p for p in self.hop.passages if p.id in {f.id for f in found})
+        joins = joins or self.parts.policy.accumulates
+        old = self.hop.passages if joins else tuple(p for p in self.hop.passages if p.id in {f.id for f in found})
         self.hop = replace(self.hop, passages=self.capped((*old, *fresh)), facts=(*self.hop.facts, *news)[: self.config.memory.max_facts])
         self.pending = (query.text, found) if found else None
         return len(fresh) + len(news)
@@ -307,9 +313,9 @@ class Turn:
         return chosen
 
     def capped(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
-        """At most retrieve.max_passages: the oldest of the lowest rank go first."""
+        """At most as many as the policy or retrieve.max_passages says: the oldest of the lowest rank go first."""
         kept = list(passages)
-        while len(kept) > self.config.retrieve.max_passages:
+        while len(kept) > (self.parts.policy.cap or self.config.retrieve.max_passages):
             kept.pop(max(range(len(kept)), key=lambda i: (kept[i].rank, -i)))
         return tuple(kept)
 
@@ -320,7 +326,7 @@ class Turn:
         composer, model = self.parts.composer, self.parts.model
 
         def layout(hop: Hop, history: Sequence[tuple[str, str]]) -> Prompt:
-            return composer.reasoning(hop, self.kept, history) if purpose == "reasoning" else composer.answer(hop, copies, history)
+            return self.open_prompt(hop, history) if purpose == "reasoning" else composer.answer(hop, copies, history)
 
         fitted: Fitted = fit(layout, self.hop, self.history, model.count, Budget(model.window, room))
         self.hop = fitted.hop
@@ -329,50 +335,7 @@ class Turn:
         yield ev.PromptBuilt(fitted.prompt, clean(model.render(fitted.prompt)), copies_of(fitted.prompt), fitted.tokens, model.window, purpose)
         return fitted.prompt
 
-    # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def answer(self) -> Generator[Event, None, Answer]:
-        """One answer call over question, facts, passages and reasoning (MIND §3.4), the context repeated (CoRe)."""
-        yield self.step("answer")
-        repeat = self.config.layout.repeat
-        prompt = yield from self.compose("answer", self.config.answer.max_tokens, repeat if isinstance(repeat, int) else 1)
-        draft = yield from self.generate(prompt)
-        text = clean(draft.text).strip()
-        short = extract_short(f"Answer: {text}")
-        sure = confidence(draft)
-        abstained, why = abstains(short, sure, self.config.answer.abstain_below)
-        citations = () if abstained else cite(short, text, self.hop.passages)
-        if not self.harvests and self.pending is not None and not abstained:
-            self.harvests.append(Harvest(self.hop.number, self.pending[0], draft, self.pending[1]))
-        yield ev.DraftAccepted(text, "answer", len(draft.tokens))
-        return Answer(text, short, abstained, sure, citations, why)
-
-    def generate(self, prompt: Prompt) -> Generator[Event, None, Draft]:
-        """The answer's words as they come."""
-        want = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION}) & self.parts.model.provides
-        tokens: list[Token] = []
-        rows: list[Attended] = []
-        finish = Finish.OPEN
-        self.cancel.check()
-        self.parts.model.usage()
-        started = time.monotonic()
-        for item in self.parts.model.stream(prompt, want=want, max_tokens=self.config.answer.max_tokens, stop=("\n",), cancel=self.cancel):
-            match item:
-                case Prefilled():
-                    yield ev.PromptPrefilled(item.done, item.total, item.cached, item.seconds)
-                case Token():
-                    tokens.append(item)
-                    self.first_token = self.first_token or time.monotonic()
-                    self.answer_words += clean(item.text)
-                    yield ev.TokenDrafted(item, "answer")
-                case Attended():
-                    rows.append(item)
-                case Finished():
-                    finish = item.finish
-        self.ask.meter("answer", started)
-        yield from self.ask.drain()
-        settled = received(rows, len(tokens)) if Signal.ATTENTION in want else None
-        return Draft("".join(token.text for token in tokens), tuple(tokens), settled, finish)
+    # ── after the answer ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def learn(self) -> Iterator[Event]:
         """After the answer stands: what the hops found goes to memory through its gate."""

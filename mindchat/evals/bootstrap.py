@@ -6,15 +6,18 @@ Source: Efron's percentile bootstrap with the question (or the chain) as unit; M
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 RESAMPLES = 2000
 LEVEL = 0.95
-_BATCH = 250
+DIGITS = 8
+"""Kept decimals: the last bits depend on the machine's order of summation."""
 
 
 class Interval(Struct, frozen=True):
@@ -35,6 +38,17 @@ class McNemar(Struct, frozen=True):
     p: float
 
 
+@functools.lru_cache(maxsize=2)
+def _weights(n: int, seed: int, resamples: int) -> NDArray[np.float64]:
+    """How often each of n units is drawn in each resample: (resamples, n), rows sum to n. Kept, because every table draws the same ones."""
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
+
+
+def _ends(means: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return round(float(low), DIGITS), round(float(high), DIGITS)
+
+
 def interval(values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
     """Mean over units with interval. Equal seeds and equal n draw the same units, so intervals of arms over the same questions are paired.
 
@@ -44,11 +58,8 @@ def interval(values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPL
     if not n:
         return Interval(math.nan, math.nan, math.nan, 0)
     data = np.asarray(values, dtype=np.float64)
-    draws = np.random.default_rng(seed)
-    sizes = [min(_BATCH, resamples - done) for done in range(0, resamples, _BATCH)]
-    means = np.concatenate([data[draws.integers(0, n, size=(size, n))].mean(axis=1) for size in sizes])  # (resamples,)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(data.mean()), float(low), float(high), n)
+    low, high = _ends(_weights(n, seed, resamples) @ data / n)
+    return Interval(round(float(data.mean()), DIGITS), low, high, n)
 
 
 def paired(a: Mapping[str, float], b: Mapping[str, float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
@@ -64,10 +75,9 @@ def clustered(values: Mapping[str, Sequence[float]], *, seed: int = 0, resamples
         return Interval(math.nan, math.nan, math.nan, 0)
     sums = np.asarray([sum(values[name]) for name in names], dtype=np.float64)
     sizes = np.asarray([len(values[name]) for name in names], dtype=np.float64)
-    picked = np.random.default_rng(seed).integers(0, len(names), size=(resamples, len(names)))
-    means = sums[picked].sum(axis=1) / sizes[picked].sum(axis=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(sums.sum() / sizes.sum()), float(low), float(high), len(names))
+    weights = _weights(len(names), seed, resamples)
+    low, high = _ends((weights @ sums) / (weights @ sizes))
+    return Interval(round(float(sums.sum() / sizes.sum()), DIGITS), low, high, len(names))
 
 
 def ratio(tops: Mapping[str, float], bottoms: Mapping[str, float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
@@ -76,11 +86,10 @@ def ratio(tops: Mapping[str, float], bottoms: Mapping[str, float], *, seed: int 
     a, b = np.asarray([tops[name] for name in names]), np.asarray([bottoms[name] for name in names])
     if not names or not b.sum():
         return Interval(math.nan, math.nan, math.nan, len(names))
-    picked = np.random.default_rng(seed).integers(0, len(names), size=(resamples, len(names)))
-    below = b[picked].sum(axis=1)
-    shares = a[picked].sum(axis=1)[below > 0] / below[below > 0]
-    low, high = np.quantile(shares, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(float(a.sum() / b.sum()), float(low), float(high), len(names))
+    weights = _weights(len(names), seed, resamples)
+    above, below = weights @ a, weights @ b
+    low, high = _ends(above[below > 0] / below[below > 0])
+    return Interval(round(float(a.sum() / b.sum()), DIGITS), low, high, len(names))
 
 
 def mcnemar(a: Mapping[str, bool], b: Mapping[str, bool]) -> McNemar:

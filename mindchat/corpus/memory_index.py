@@ -5,6 +5,7 @@ Owns: ports.Retriever for evaluation, where a question brings its own passages. 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,14 +25,22 @@ class MemoryIndex:
     def __init__(self, passages: Sequence[Passage], section: IndexSection | None = None, analyzer: Analyzer | None = None) -> None:
         section = section or IndexSection()
         self._passages = {passage.id: passage for passage in passages}
+        self._ids = list(self._passages)
         self._analyzer = analyzer or Analyzer(section.language)
-        self._matrix = assemble(*_count(list(self._passages.values()), self._analyzer), Params(section.k1, section.b, section.title_boost))
+        self._counted = _count(list(self._passages.values()), self._analyzer)
+        self._matrix = assemble(*self._counted, Params(section.k1, section.b, section.title_boost))
+
+    def with_section(self, section: IndexSection) -> MemoryIndex:
+        """The same passages with other k1, b and title boost; nothing is counted again."""
+        other = copy.copy(self)
+        other._matrix = assemble(*self._counted, Params(section.k1, section.b, section.title_boost))
+        return other
 
     def search(self, query: Query, k: int) -> list[Passage]:
         """At most k passages, best first, rank from 1; [] for a query without searchable terms."""
         scores = self._matrix.scores(list(dict.fromkeys(self._analyzer.terms(query.text))))
-        ids = list(self._passages)
-        return [replace(self._passages[ids[at]], score=score, rank=rank) for rank, (at, score) in enumerate(best(scores, ids, k), 1)]
+        hits = enumerate(best(scores, self._ids, k), 1)
+        return [replace(self._passages[self._ids[at]], score=score, rank=rank) for rank, (at, score) in hits]
 
 
 def _count(passages: Sequence[Passage], analyzer: Analyzer) -> tuple[Dump, Rows]:

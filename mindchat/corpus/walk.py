@@ -75,17 +75,29 @@ class Rules(Struct, frozen=True):
         return Rules(tuple(specs))
 
 
-def walk(root: Path, max_bytes: int) -> Iterator[Found | Passed]:
-    """All files under a folder, or the one file, in a stable order. A file that was named itself is only refused for what it is."""
+def walk(root: Path, max_bytes: int, own: Path | None = None) -> Iterator[Found | Passed]:
+    """All files under a folder, or the one file, in a stable order. A file that was named itself is only refused for what it is.
+
+    `own` is MindChat's own folder, which is never read.
+    """
     try:
         root = root.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         yield Passed(str(root), f"cannot be found ({getattr(error, 'strerror', None) or error})")
         return
     if root.is_dir():
-        yield from _walk(root, Rules(), max_bytes, set())
+        yield from _walk(root, Rules(), max_bytes, _seen(own))
     else:
         yield _judge(root, max_bytes, named=True)
+
+
+def _seen(own: Path | None) -> set[tuple[int, int]]:
+    """Folders and files that were visited, by device and inode."""
+    try:
+        status = own.stat() if own is not None else None
+    except OSError:
+        status = None
+    return {(status.st_dev, status.st_ino)} if status is not None else set()
 
 
 def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, int]]) -> Iterator[Found | Passed]:
@@ -96,7 +108,7 @@ def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, in
         yield Passed(str(folder), f"folder cannot be read ({error.strerror or error})")
         return
     if (status.st_dev, status.st_ino) in visited:
-        yield Passed(str(folder), "link to a folder that was read already")
+        yield Passed(str(folder), "read already (a link), or MindChat's own files")
         return
     visited.add((status.st_dev, status.st_ino))
     rules = rules.enter(folder)

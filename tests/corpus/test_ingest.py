@@ -186,7 +186,7 @@ def test_what_is_skipped_and_why(library, tmp_path):
     assert skipped.pop("node_modules") == "dependencies or generated files"
     assert skipped.pop("build") == skipped.pop("a.log") == skipped.pop("sub/y.txt") == "ignored by .gitignore or .mindchatignore"
     assert skipped.pop(".env") == skipped.pop("id_rsa") == skipped.pop("server.pem") == "secret"
-    assert skipped.pop("sub/loop") == "link to a folder that was read already"
+    assert skipped.pop("sub/loop") == "read already (a link), or MindChat's own files"
     assert skipped.pop("twice.txt") == "link to a file that was read already"
     assert "larger than" in skipped.pop("big.txt")
     assert skipped.pop("app.min.js") == "minified or generated"

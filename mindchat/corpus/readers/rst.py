@@ -25,12 +25,13 @@ _SETTINGS = {
     "_disable_config": True,
     "line_length_limit": 1_000_000,
     "smart_quotes": False,
+    "doctitle_xform": False,
 }
 _BLOCKS = ("paragraph", "literal_block", "doctest_block", "line_block", "term", "field", "math_block", "caption", "attribution")
 
 
 class RstReader(BaseReader):
-    """One document; its title is the document title."""
+    """One document; its title is that of its first section."""
 
     suffixes = frozenset({".rst", ".rest"})
 
@@ -48,14 +49,15 @@ class RstReader(BaseReader):
             raise DocumentError(f"cannot be parsed ({type(error).__name__})") from error
         script = Script()
         _render(tree, script, 0)
-        yield self.document(path, clean_line(str(tree.get("title") or "")) or title_of(path), script.text()), script.chunks()
+        title = next((str(section[0].astext()) for section in tree.children if type(section).__name__ == "section"), "")
+        yield self.document(path, clean_line(title) or title_of(path), script.text()), script.chunks()
 
 
 def _render(node: Any, script: Script, level: int) -> None:
     for child in node.children:
         name = type(child).__name__
-        if name in ("title", "subtitle"):
-            script.heading(max(level, 1) + (name == "subtitle"), child.astext())
+        if name == "title":
+            script.heading(max(level, 1), child.astext())
         elif name == "row":
             script.block(" | ".join(" ".join(cell.astext().split()) for cell in child.children))
         elif name in _BLOCKS:

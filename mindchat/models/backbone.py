@@ -1,6 +1,7 @@
 """One forward step of the network: ids in, logits out, with the attention row and the hidden state on request.
 
-Owns: calling the transformers model with our cache, the probes. Does not own: what to feed next (decoding, sampling, scoring).
+Owns: calling the transformers model with our cache, or the fast step where one fits; the probes.
+Does not own: what to feed next (decoding, sampling, scoring).
 Tensors: ids (B, T) -> logits (B, n, V) of the last n positions.
 """
 
@@ -14,17 +15,20 @@ import torch
 from torch import Tensor
 
 from mindchat.errors import ModelMissingError
-from mindchat.models import attention
+from mindchat.models import attention, fast
 from mindchat.models.cache import KV, windows_of
+from mindchat.models.signals import entropy_of, log_probabilities
 
 _CHECKED = 4
-"""Rows that the self-check at load compares."""
+"""Steps that the self-checks at load compare."""
+_MAX_KL = {False: 1e-4, True: 0.1}
+"""Largest Kullback-Leibler divergence, nats, of the fast step's distributions from the network's own: full precision, int8."""
 
 
 class Backbone:
     """A network ready to be fed. `sample` is a short text's ids, for the self-check."""
 
-    def __init__(self, model: Any, sample: Sequence[int]) -> None:
+    def __init__(self, model: Any, sample: Sequence[int], *, int8: bool = False) -> None:
         self.model = model
         self.device: torch.device = model.device
         self.windows = windows_of(model.config)
@@ -36,10 +40,24 @@ class Backbone:
         parameters = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._decoder = model.get_decoder()
-        self._hidden: Tensor | None = None
         layers = self._decoder.layers
         self._middle = layers[max(len(layers) // 2 - 1, 0)]
-        self.probe = self._checked_probe(torch.tensor([list(sample)], device=self.device))
+        self.fast: fast.FastStep | None = None
+        ids = torch.tensor([list(sample)], device=self.device)
+        for precision in dict.fromkeys((int8, False)):
+            self.fast = self._checked_fast(ids, int8=precision)
+            if self.fast is not None:
+                break
+        self.probe = self._checked_probe(ids)
+
+    @property
+    def arithmetic(self) -> str:
+        """What one decoding step computes with: int8 (weights only), fp32, bf16 …"""
+        return (
+            "int8"
+            if self.fast is not None and self.fast.int8
+            else {torch.float32: "fp32", torch.bfloat16: "bf16"}.get(self.model.dtype, str(self.model.dtype))
+        )
 
     def fresh(self) -> KV:
         """An empty cache for one sequence."""
@@ -57,32 +75,62 @@ class Backbone:
 
     def step(self, ids: Tensor, kv: KV, *, row: bool = False) -> tuple[Tensor, Tensor | None]:
         """Feed one token to each sequence, ids (B, 1): logits (B, V), and with `row` the last layer's attention row (B, positions held)."""
+        row = row and self.probe is not None
+        if self.fast is not None:
+            logits, measured, _ = self.fast(ids, kv, row=row)
+            return logits, self._whole(measured, kv)
         if self.probe is None or not row:
-            logits = self.forward(ids, kv, 1)
-            assert logits is not None
-            return logits[:, 0], None
+            return self._last(ids, kv), None
         self.probe.on = True
         try:
-            logits = self.forward(ids, kv, 1)
+            logits = self._last(ids, kv)
         finally:
             self.probe.on = False
-        assert logits is not None
-        measured = self.probe.row
-        assert measured is not None
-        hidden = kv.length - measured.shape[1]  # positions outside the last layer's window get no attention
-        return logits[:, 0], torch.nn.functional.pad(measured, (hidden, 0)) if hidden else measured
+        return logits, self._whole(self.probe.row, kv)
 
     @torch.inference_mode()
     def middle(self, ids: Tensor, kv: KV) -> tuple[Tensor, Tensor]:
         """Feed one token to each sequence: logits (B, V), and the hidden states (B, d) that leave the middle layer, fp32."""
+        if self.fast is not None:
+            logits, _, state = self.fast(ids, kv)
+            return logits, state
         held: list[Tensor] = []
         hook = self._middle.register_forward_hook(lambda _m, _i, output: held.append(output[0] if isinstance(output, tuple) else output))
         try:
-            logits = self.forward(ids, kv, 1)
+            logits = self._last(ids, kv)
         finally:
             hook.remove()
+        return logits, held[-1][:, -1].float()
+
+    def _last(self, ids: Tensor, kv: KV) -> Tensor:
+        """Feed through transformers: logits (B, V) of the last position."""
+        logits = self.forward(ids, kv, 1)
         assert logits is not None
-        return logits[:, 0], held[-1][:, -1].float()
+        return logits[:, 0]
+
+    @staticmethod
+    @torch.inference_mode()
+    def _whole(row: Tensor | None, kv: KV) -> Tensor | None:
+        """The row over all positions held: those outside the last layer's window get no attention."""
+        if row is None or row.shape[1] == kv.length:
+            return row
+        return torch.nn.functional.pad(row, (kv.length - row.shape[1], 0))
+
+    @torch.inference_mode()
+    def _checked_fast(self, ids: Tensor, *, int8: bool) -> fast.FastStep | None:
+        """The fast step if its distributions on the sample are the network's own; otherwise None."""
+        step = fast.build(self.model, int8=int8)
+        if step is None:
+            return None
+        kv = self.fresh()
+        first = ids.shape[1] - _CHECKED
+        self.forward(ids[:, :first], kv)
+        mine = log_probabilities(torch.cat([step(ids[:, i : i + 1], kv)[0] for i in range(first, ids.shape[1])]))
+        whole = self.forward(ids, self.fresh(), _CHECKED)
+        assert whole is not None
+        own = log_probabilities(whole[0])
+        divergence = -entropy_of(own) - (own.exp() * mine).sum(dim=-1)
+        return step if float(divergence.max()) <= _MAX_KL[int8] else None
 
     def _checked_probe(self, ids: Tensor) -> attention.Probe | None:
         """The probe if what it measures on the sample equals eager attention; otherwise None: the model must not pretend."""
@@ -96,4 +144,5 @@ class Backbone:
         rows = [self.step(ids[:, i : i + 1], kv, row=True)[1] for i in range(ids.shape[1] - _CHECKED, ids.shape[1])]
         measured = [row[0] for row in rows if row is not None]
         reference = attention.eager_rows(self.model, ids)
-        return self.probe if attention.agrees(measured, reference, self.model.dtype) else None
+        precision = torch.int8 if self.arithmetic == "int8" else self.model.dtype
+        return self.probe if attention.agrees(measured, reference, precision) else None

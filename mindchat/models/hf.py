@@ -37,12 +37,12 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32,
 class HFModel:
     """A causal language model with its signals. Implements mindchat.ports.Model."""
 
-    def __init__(self, model: Any, tokenizer: Any, section: ModelSection, *, id: str) -> None:  # noqa: A002 - the port's name
+    def __init__(self, model: Any, tokenizer: Any, section: ModelSection, *, id: str) -> None:
         self.section = section
         self._id = id
         self.vocabulary = Vocabulary(tokenizer)
         self.format = ChatFormat(self.vocabulary)
-        self.backbone = Backbone(model, self.vocabulary.continuation(_SAMPLE))
+        self.backbone = Backbone(model, self.vocabulary.continuation(_SAMPLE), int8=section.arithmetic == "int8")
         self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
@@ -52,7 +52,7 @@ class HFModel:
         self._used = [0, 0, 0]
 
     @classmethod
-    def load(cls, folder: Path, section: ModelSection, *, id: str) -> HFModel:  # noqa: A002
+    def load(cls, folder: Path, section: ModelSection, *, id: str) -> HFModel:
         """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people."""
         if section.threads:
             torch.set_num_threads(section.threads)
@@ -221,10 +221,15 @@ class HFModel:
             cancel.check()
             at = len(line.ids)
             end = min((at // size + 1) * size, len(ids))
-            logits = self.backbone.forward(torch.tensor([ids[at:end]], device=self.backbone.device), line.kv, int(end == len(ids)))
+            last, fed = end == len(ids), torch.tensor([ids[at:end]], device=self.backbone.device)
+            if last and end - at == 1:
+                logits: Tensor | None = self.backbone.step(fed, line.kv)[0]
+            else:
+                chunk = self.backbone.forward(fed, line.kv, int(last))
+                logits = None if chunk is None else chunk[:, -1]
             line.ids += ids[at:end]
             self._used[0] += end - at
-            yield None if logits is None else logits[:, -1]
+            yield logits
 
 
 def _ends(generation: Any, tokenizer: Any) -> frozenset[int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 SMALL_MODEL = "smollm2-135m"
+TEST_MODELS = os.environ.get("MINDCHAT_TEST_MODELS")  # read before the environment is cleaned for each test
 
 
 @pytest.fixture(autouse=True)
@@ -24,14 +25,11 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 @pytest.fixture(scope="session")
 def models_home() -> Path:
     """Where tests keep models from one run to the next: MINDCHAT_TEST_MODELS, or a folder in the user's cache."""
-    if given := _TEST_MODELS:
+    if given := TEST_MODELS:
         return Path(given)
     import platformdirs
 
     return platformdirs.user_cache_path("mindchat-tests", appauthor=False) / "models"
-
-
-_TEST_MODELS = os.environ.get("MINDCHAT_TEST_MODELS")
 
 
 @pytest.fixture(scope="session")

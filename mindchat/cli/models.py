@@ -43,9 +43,7 @@ def list_(json: options.Json = False) -> None:
     if json:
         write_json({"models": [_plain(model) for model in found], "chosen": chosen})
         return
-    rows = [
-        (_mark(model, chosen), model.id, _size(model), f"{megabytes(model.memory_bytes)} of memory", model.licence, model.title) for model in found
-    ]
+    rows = [(_mark(model, chosen), model.id, _size(model), clean_line(model.licence, 32), model.title) for model in found]
     write_table(rows)
 
 

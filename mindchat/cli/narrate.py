@@ -11,7 +11,7 @@ from typing import Any
 
 from mindchat import events as ev
 from mindchat.clean import clean_line
-from mindchat.cli.output import Narrator, meter
+from mindchat.cli.output import Narrator, meter, plural
 from mindchat.events import Event
 
 STEPS = {
@@ -119,7 +119,7 @@ class TurnNarrator:
 
     def _found(self, event: ev.PassagesFound) -> None:
         titles = ", ".join(clean_line(passage.title or passage.document, 40) for passage in event.passages)
-        self._out.note(f"found {len(event.passages)} passages, {event.fresh} new: {titles}" if event.passages else "found nothing")
+        self._out.note(f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}" if event.passages else "found nothing")
 
     def _dropped(self, event: ev.DocumentsDropped) -> None:
         for dropped in event.dropped:

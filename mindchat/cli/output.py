@@ -118,8 +118,15 @@ class Narrator:
 
 
 def megabytes(count: int) -> str:
-    """A number of bytes in MB, for people."""
+    """A number of bytes for people: 0.4 MB, 98 MB, 1.1 GB."""
+    if count >= 1_000_000_000:
+        return f"{count / 1_000_000_000:.1f} GB"
     return f"{count / 1_000_000:.1f} MB" if count < 10_000_000 else f"{count / 1_000_000:.0f} MB"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ from mindchat.cli import options
 from mindchat.cli.app import sub_app
 from mindchat.cli.confirm import confirm
 from mindchat.cli.edge import Reported
-from mindchat.cli.output import write, write_json, write_table
+from mindchat.cli.output import plural, write, write_json, write_table
 from mindchat.errors import NotFoundError
 from mindchat.paths import find_paths
 
@@ -48,7 +48,7 @@ def list_(
     if json:
         write_json({"sessions": found})
     else:
-        write_table([(chat.id, _minute(chat.updated_at), f"{chat.turns} turns", clean_line(chat.title, 80)) for chat in found])
+        write_table([(chat.id, _minute(chat.updated_at), plural(chat.turns, "turn"), clean_line(chat.title, 80)) for chat in found])
 
 
 @app.command()
@@ -111,7 +111,7 @@ def delete(session: Id, yes: options.Yes = False, json: options.Json = False) ->
     """Erase a conversation; facts learned in it stay."""
     with _chats() as chats:
         transcript = chats.show(session)
-        confirm(f"Erase {transcript.chat.id} ({transcript.chat.turns} turns, {clean_line(transcript.chat.title, 60)})?", yes)
+        confirm(f"Erase {transcript.chat.id} ({plural(transcript.chat.turns, 'turn')}, {clean_line(transcript.chat.title, 60)})?", yes)
         chats.delete(transcript.chat.id)
     _say({"deleted": [transcript.chat.id]}, f"erased {transcript.chat.id}", json)
 

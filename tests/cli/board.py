@@ -82,6 +82,9 @@ class Board(types.ModuleType):
     def project_name(self) -> str:
         return "here"
 
+    def open_evaluation(self, config: Any, paths: Any) -> Any:
+        return lambda arm, corpus: self.open_session(arm, paths, corpus=corpus)
+
     def open_store(self, config: Any, paths: Any) -> Any:
         from mindchat.models.store import Store
 

@@ -32,7 +32,7 @@ def test_answer_on_standard_output_narration_on_standard_error(run: Run, board: 
         "withdrawn: Somebody",
         "hop 1: unsure about “Somebody” (3.50 > 1.50)",
         "hop 1: searching for director of Metropolis",
-        "found 1 passages, 1 new: Metropolis",
+        "found 1 passage, 1 new: Metropolis",
         "thinks: Fritz Lang directed it.",
         "saved f7k2q9a  Metropolis — director — Fritz Lang   (mindchat memory undo · mindchat memory show f7k2q9a)",
     ]

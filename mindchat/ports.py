@@ -173,6 +173,14 @@ class Ask(Protocol):
         """Tokens of a plain text; not a model call."""
         ...
 
+    def reasoning(self, hop: Hop) -> Prompt:
+        """The reasoning prompt for this state of the turn, within the window, ending in the accepted words; not a model call."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Tell the user something, in one sentence; shown in the order of the calls."""
+        ...
+
 
 # ── plug-ins of the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,6 +198,14 @@ class Policy(Protocol):
     """Whether a flagged sentence is withdrawn from the flagged word on and written again; otherwise it stays."""
     accumulates: bool
     """Whether new passages join the old ones instead of replacing them."""
+    tokens: int
+    """0: judged sentence by sentence; n: in units of n tokens, wherever they end."""
+    cap: int
+    """Most passages in the prompt; 0: retrieve.max_passages."""
+
+    def lay(self, prompt: Prompt) -> Prompt:
+        """The reasoning prompt in this method's own format; most methods share the loop's. Pure, and keeps the accepted words."""
+        ...
 
     def before(self, hop: Hop, ask: Ask) -> Query | None:
         """A query to search before the first word; None: start without documents."""
@@ -199,8 +215,8 @@ class Policy(Protocol):
         """Judge one finished sentence. The draft holds exactly that sentence; accepted text is in the hop."""
         ...
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
-        """The sub-query; never empty."""
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query | tuple[Query, ...]:
+        """The sub-query, or several of one hop; never empty."""
         ...
 
     def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
@@ -251,14 +267,33 @@ class EntityFilter(Protocol):
 
 
 class Composer(Protocol):
-    """Lays out the prompt (CoRe). Pure: the same input gives the same prompt; more copies extend fewer."""
+    """Lays out the prompt (CoRe). Pure: the same input gives the same prompt; more copies extend fewer.
+
+    `told`: what the repeated copies say of each passage, by passage id; a passage without entry is not repeated. None: the same again.
+    """
 
     def reasoning(self, hop: Hop, kept: Sequence[Draft], history: Sequence[tuple[str, str]]) -> Prompt:
         """The prompt whose open assistant turn holds the accepted reasoning (as Kept segments) and is to be continued."""
         ...
 
-    def answer(self, hop: Hop, copies: int, history: Sequence[tuple[str, str]]) -> Prompt:
+    def answer(self, hop: Hop, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
         """The final answer prompt, ending in the prefill 'Answer:'."""
+        ...
+
+    def think(self, hop: Hop, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+        """The same, ending in the invitation to think step by step first."""
+        ...
+
+
+class Rewordings(Protocol):
+    """Documents in other words, kept so that each is written once: key → text."""
+
+    def get(self, key: str) -> str | None:
+        """What was kept under the key."""
+        ...
+
+    def put(self, key: str, text: str) -> None:
+        """Keep it. Raises OSError if it cannot be written down."""
         ...
 
 

@@ -149,8 +149,6 @@ def ask(tape: Sequence[Reply | str] = (), provides: frozenset[Signal] = ALL) -> 
 def draft(*cells: tuple[str, float, float] | tuple[str, float], probability: float | None = None) -> Draft:
     """A draft of (text, entropy[, attention received]) tokens; each later token pays the same attention to a token."""
     pulls = [cell[2] if len(cell) == 3 else 0.1 for cell in cells]
-    tokens = tuple(
-        Token(i, i, cell[0], math.log(probability) if probability else -cell[1], cell[1]) for i, cell in enumerate(cells)
-    )
+    tokens = tuple(Token(i, i, cell[0], math.log(probability) if probability else -cell[1], cell[1]) for i, cell in enumerate(cells))
     rows = [Attended(i, tuple(pulls[:i])) for i in range(len(cells))]
     return Draft("".join(cell[0] for cell in cells), tokens, received(rows, len(cells)))

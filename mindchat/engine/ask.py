@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from mindchat.events import Event, ModelAsked
+from mindchat.events import Event, ModelAsked, Notice
 from mindchat.ports import Cancel, Model
 from mindchat.signals import received
-from mindchat.values import Attended, Choice, Draft, Finish, Finished, Message, Piece, Prompt, Signal, Span, StreamItem, Text, Token
+from mindchat.values import Attended, Choice, Draft, Finish, Finished, Hop, Message, Piece, Prompt, Signal, Span, StreamItem, Text, Token
 
 T = TypeVar("T")
 
@@ -37,7 +37,8 @@ def collect(items: Iterator[StreamItem], want: frozenset[Signal]) -> Draft:
 class MeteredAsk:
     """ports.Ask over one turn: every call looks at the cancel token and leaves a ModelAsked event."""
 
-    def __init__(self, model: Model, cancel: Cancel, seed: int) -> None:
+    def __init__(self, model: Model, cancel: Cancel, seed: int, layout: Callable[[Hop], Prompt] | None = None) -> None:
+        self._layout = layout
         self._model = model
         self._cancel = cancel
         self._seed = seed
@@ -93,3 +94,12 @@ class MeteredAsk:
     def count(self, text: str) -> int:
         """Tokens of a plain text as one user turn."""
         return self._model.count(Prompt((Message("user", (Text(text),)),)))
+
+    def reasoning(self, hop: Hop) -> Prompt:
+        """As the turn would lay it out now."""
+        assert self._layout is not None, "outside a turn there is no reasoning"
+        return self._layout(hop)
+
+    def note(self, text: str) -> None:
+        """Passed on as a Notice."""
+        self._news.append(Notice(text))

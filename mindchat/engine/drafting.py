@@ -18,13 +18,14 @@ from mindchat.values import Attended, Draft, Finish, Finished, Prefilled, Signal
 
 
 class SentenceStream:
-    """Cuts one running generation into drafts of one sentence each. close() stops the model."""
+    """Cuts one running generation into drafts of one sentence each, or of `every` tokens. close() stops the model."""
 
-    def __init__(self, items: Iterator[StreamItem], words: Language, *, want: frozenset[Signal], limit: int) -> None:
+    def __init__(self, items: Iterator[StreamItem], words: Language, *, want: frozenset[Signal], limit: int, every: int = 0) -> None:
         self._items = items
         self._words = words
         self._attends = Signal.ATTENTION in want
         self._limit = limit
+        self._every = every
         self._tokens: list[Token] = []
         self._rows: list[Attended] = []
         self._first = 0
@@ -66,7 +67,10 @@ class SentenceStream:
                     self._finish = self._finish or Finish.OPEN
 
     def _end(self) -> int | None:
-        """How many of the held tokens make the first sentence; None: not known yet."""
+        """How many of the held tokens make the first sentence (or unit of `every` tokens); None: not known yet."""
+        if self._every:
+            known = len(self._tokens) >= self._every or self._finish is not None
+            return min(self._every, len(self._tokens)) if known else None
         text = "".join(token.text for token in self._tokens)
         end = self._words.first_end(text, closed=self._finish is not None)
         if end is None:

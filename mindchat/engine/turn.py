@@ -282,10 +282,11 @@ class Turn:
         else:
             found = yield from self.search(query, known)
         fresh = tuple(passage for passage in found if passage.id not in known)
-        joins = joins or self.parts.policy.accumulates
-        old = self.hop.passages if joins else tuple(p for p in self.hop.passages if p.id in {f.id for f in found})
+        old = self.hop.passages
+        if not (joins or self.parts.policy.accumulates):
+            old = tuple(p for p in old if p.id in {f.id for f in found})
         self.hop = replace(self.hop, passages=self.capped((*old, *fresh)), facts=(*self.hop.facts, *news)[: self.config.memory.max_facts])
-        self.pending = (query.text, found) if found else None
+        self.pending = (query.text, found) if found else self.pending if joins else None
         return len(fresh) + len(news)
 
     def recall(self, query: Query) -> Generator[Event, None, Recalled]:
@@ -334,6 +335,15 @@ class Turn:
             yield ev.DocumentsDropped(fitted.dropped)
         yield ev.PromptBuilt(fitted.prompt, clean(model.render(fitted.prompt)), copies_of(fitted.prompt), fitted.tokens, model.window, purpose)
         return fitted.prompt
+
+    def open_prompt(self, hop: Hop, history: Sequence[tuple[str, str]]) -> Prompt:
+        """The reasoning so far, in the policy's format, to be continued."""
+        return self.parts.policy.lay(self.parts.composer.reasoning(hop, self.kept, history))
+
+    def trial(self, hop: Hop) -> Prompt:
+        """The reasoning prompt of another state of this turn, for a policy that wants to try it; what does not fit is left out."""
+        room = Budget(self.parts.model.window, self.config.engine.sentence_tokens)
+        return fit(self.open_prompt, hop, self.history, self.parts.model.count, room).prompt
 
     # ── after the answer ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,26 +11,24 @@ from collections.abc import Sequence
 import msgspec
 
 from mindchat.config import Config
-from mindchat.language import language
+from mindchat.policies.base import Base
 from mindchat.policies.queries import WRITERS
 from mindchat.policies.rind import judge
 from mindchat.ports import Ask
-from mindchat.values import Draft, Entity, Hop, Passage, Query, Relation, Signal, Trigger, Verdict, WordScore
+from mindchat.values import Draft, Entity, Hop, Query, Relation, Signal, Trigger, Verdict, WordScore
 
 
-class Mind:
+class Mind(Base):
     """Dynamic threshold over S = H · a · s; sub-query from the kept entities."""
 
     name = "mind"
     needs = frozenset({Signal.ENTROPY, Signal.ATTENTION})
-    reasons = True
     extracts = True
     retracts = True
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        super().__init__(config)
         self.accumulates = config.retrieve.keep == "accumulate"
-        self._words = language(config.engine.language)
         self._options = config.rind
         self._attention: str = config.rind.attention
         self._earlier: list[WordScore] = []
@@ -45,19 +43,14 @@ class Mind:
         """Eq 3 over the sentence (or over all accepted words and it: rind.window = running)."""
         del ask
         running = self._earlier if self._options.window == "running" else []
-        verdict = judge(draft, hop.question, self._words, self._options, attention=self._attention, earlier=running)
+        verdict = judge(draft, hop.question, self.words, self._options, attention=self._attention, earlier=running)
         if verdict.trigger is None:
             self._earlier += verdict.words
         return verdict
 
     def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
         """By the configured writer."""
-        return WRITERS[self._config.query.form](self._config, trigger, draft, kept, relations, hop, ask)
-
-    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
-        """All of them."""
-        del hop, ask
-        return found
+        return WRITERS[self.config.query.form](self.config, trigger, draft, kept, relations, hop, ask)
 
 
 class RindFixed(Mind):

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from mindchat.clean import clean_line
 from mindchat.config import Config
 from mindchat.language import language
+from mindchat.policies.qfs import qfs
 from mindchat.ports import Ask
 from mindchat.prompts.side import query_prompt
-from mindchat.values import Draft, Entity, Hop, Query, Relation, Trigger
+from mindchat.values import Draft, Entity, Hop, Query, Relation, Signal, Trigger
 
 Writer = Callable[[Config, Trigger, Draft, Sequence[Entity], Sequence[Relation], Hop, Ask], Query]
 
@@ -42,7 +43,14 @@ def by_entities(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[E
     return Query(" ".join(spelled[word] for word in unique) or hop.question, "entities")
 
 
-WRITERS: dict[str, Writer] = {"model": by_model, "entities": by_entities}
+def by_attention(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    """The words that the flagged one looks at; without attention, the entities speak."""
+    if Signal.ATTENTION not in ask.provides:
+        return by_entities(config, trigger, draft, kept, relations, hop, ask)
+    return qfs(draft, [trigger.start], hop, ask, language(config.engine.language), config.query.top_n)
+
+
+WRITERS: dict[str, Writer] = {"model": by_model, "attention": by_attention, "entities": by_entities}
 """query.form → writer."""
 
 

@@ -1,52 +1,26 @@
-"""Policies that do not look at the model: never, once before the first word, after every n sentences.
+"""Policies that do not look at the model: never, once before the first word, after every n sentences, after every n tokens.
 
-Owns: none, once (single retrieval, SR-RAG), sentences (FS-RAG for n = 1). Does not own: adaptive decisions.
-Source: DRAGIN §4.2 names the baselines; methods.md B5.
+Owns: none, once (single retrieval, SR-RAG), sentences (FS-RAG for n = 1), tokens (FL-RAG; the schedules of IC-RALM and RETRO).
+Does not own: adaptive decisions. Source: DRAGIN §4.2 names the baselines; methods.md B5, D6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mindchat.clean import clean_line
 from mindchat.config import Config
-from mindchat.language import language
+from mindchat.policies.base import Base, scheduled
 from mindchat.policies.queries import sentence_query
 from mindchat.ports import Ask
-from mindchat.values import Draft, Entity, Hop, Passage, Query, Relation, Signal, Trigger, Verdict
+from mindchat.values import Draft, Entity, Hop, Query, Relation, Trigger, Verdict
 
 
-class NoRetrieval:
+class NoRetrieval(Base):
     """Answer from what the model knows, or from the passages it was given."""
 
     name = "none"
-    needs: frozenset[Signal] = frozenset()
     reasons = False
-    extracts = False
-    retracts = False
-    accumulates = True
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
-        """Nothing is searched."""
-        del hop, ask
-        return None
-
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
-        """Never triggers."""
-        del draft, hop, ask
-        return Verdict(formula="never")
-
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
-        """The question itself."""
-        del trigger, draft, kept, relations, ask
-        return Query(hop.question, "question")
-
-    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
-        """All of them."""
-        del hop, ask
-        return found
 
 
 class Once(NoRetrieval):
@@ -60,11 +34,10 @@ class Once(NoRetrieval):
         return Query(hop.question, "question")
 
 
-class Sentences(NoRetrieval):
+class Sentences(Base):
     """One search before the first word and one after every n sentences, with the last sentence as query; nothing is retracted."""
 
     name = "sentences"
-    reasons = True
 
     def before(self, hop: Hop, ask: Ask) -> Query | None:
         """The question."""
@@ -72,13 +45,52 @@ class Sentences(NoRetrieval):
         return Query(hop.question, "question")
 
     def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
-        """Triggers by count."""
+        """By count; a sentence that states the answer needs no more passages."""
         del ask
-        due = (len(hop.sentences) + 1) % self._config.schedule.sentences == 0
-        trigger = Trigger(draft.text.split()[-1] if draft.text.split() else "", len(draft.text), 0.0, None, reason="scheduled") if due else None
-        return Verdict(formula=f"every {self._config.schedule.sentences} sentence(s)", trigger=trigger)
+        every = self.config.schedule.sentences
+        due = (len(hop.sentences) + 1) % every == 0 and not self.words.answered(draft.text)
+        return Verdict(formula=f"every {every} sentence(s)", trigger=scheduled(draft, f"every {every} sentence(s)") if due else None)
 
     def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
         """The sentence just written."""
         del trigger, kept, relations, ask
-        return sentence_query(draft.text, hop.question, language(self._config.engine.language).reasoning_openers)
+        return sentence_query(draft.text, hop.question, self.words.reasoning_openers)
+
+
+SCHEDULES = {(4, 32): "IC-RALM", (64, 64): "RETRO-style"}
+"""(schedule.tokens, schedule.query_tokens) of the papers; IC-RALM shows one passage (retrieve.k = 1). RETRO itself needs a model trained for
+it: only its schedule can be had here."""
+
+
+class Tokens(Base):
+    """One search before the first word and one after every n tokens, with the last ℓ tokens as query; nothing is retracted, passages are replaced."""
+
+    name = "tokens"
+    accumulates = False
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        schedule = config.schedule
+        self.tokens = schedule.tokens
+        named = SCHEDULES.get((schedule.tokens, schedule.query_tokens))
+        self._formula = f"every {schedule.tokens} tokens, query: the last {schedule.query_tokens}" + (f" ({named})" if named else "")
+        self._written: list[str] = []
+
+    def before(self, hop: Hop, ask: Ask) -> Query | None:
+        """The question."""
+        del ask
+        self._written = []
+        return Query(hop.question, "question")
+
+    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+        """Always, unless the model closed its turn or the unit states the answer."""
+        del hop, ask
+        self._written += [token.text for token in draft.tokens]
+        due = len(draft.tokens) == self.tokens and not self.words.answered(draft.text)
+        return Verdict(formula=self._formula, trigger=scheduled(draft, self._formula) if due else None)
+
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+        """The last ℓ tokens of what was written, across sentences."""
+        del trigger, draft, kept, relations, ask
+        text = clean_line("".join(self._written[-self.config.schedule.query_tokens :]))
+        return Query(text, "template") if any(map(self.words.content, text.split())) else Query(hop.question, "question")

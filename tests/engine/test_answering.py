@@ -33,7 +33,10 @@ def test_where_an_answer_stands(answer: str, text: str, quote: str) -> None:
     assert text[span[0] : span[1]] == quote
 
 
-@pytest.mark.parametrize(("answer", "text"), [("art", "a party"), ("12", "in 1912"), ("Rome", "in Romeo"), ("x", ""), ("", "text"), ("Paris", "no such place"), (" ", "a b")])
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [("art", "a party"), ("12", "in 1912"), ("Rome", "in Romeo"), ("x", ""), ("", "text"), ("Paris", "no such place"), (" ", "a b")],
+)
 def test_what_does_not_stand_there_as_whole_words(answer: str, text: str) -> None:
     if answer.strip():
         assert locate(answer, text) is None

@@ -26,7 +26,9 @@ def shown(prompt: Prompt) -> str:
 
 
 @settings(max_examples=500, deadline=None)
-@given(sizes, st.integers(0, 4), st.integers(0, 4), st.integers(10, 900), st.integers(0, 60), st.integers(0, 2), st.sampled_from(["user", "assistant"]))
+@given(
+    sizes, st.integers(0, 4), st.integers(0, 4), st.integers(10, 900), st.integers(0, 60), st.integers(0, 2), st.sampled_from(["user", "assistant"])
+)
 def test_any_documents_and_window(lengths: list[int], turns: int, facts: int, window: int, room: int, copies: int, role: str) -> None:
     passages = tuple(passage(f"p{n}", " ".join(f"w{n}x{i}" for i in range(size)), f"T{n}", rank=n % 3 + 1) for n, size in enumerate(lengths))
     hop = Hop(1, "Who was it?", passages=passages, facts=tuple(Fact(f"f{n}", f"s{n}", "is", "o", 1.0) for n in range(facts)))
@@ -86,7 +88,15 @@ def test_ten_hops_of_ten_documents_stay_within_the_window_and_drops_are_told() -
             return many[self.at - 10 : self.at]
 
     events = run(
-        "Who?", tape, "engine.policy=sentences", "engine.max_hops=10", "retrieve.max_passages=100", "retrieve.k=10", "engine.max_sentences=20", retriever=Retriever(), window=1200
+        "Who?",
+        tape,
+        "engine.policy=sentences",
+        "engine.max_hops=10",
+        "retrieve.max_passages=100",
+        "retrieve.k=10",
+        "engine.max_sentences=20",
+        retriever=Retriever(),
+        window=1200,
     )
     for built in of(events, PromptBuilt):
         assert built.tokens < built.window == 1200

@@ -115,6 +115,13 @@ def test_beginning_keeps_only_whole_tokens() -> None:
 
 
 def test_joined_numbers_through_and_keeps_signals() -> None:
-    both = joined(draft(("Fritz", 1.0),), draft((" Lang", 2.0),))
+    both = joined(
+        draft(
+            ("Fritz", 1.0),
+        ),
+        draft(
+            (" Lang", 2.0),
+        ),
+    )
     assert (both.text, [t.index for t in both.tokens], [t.entropy for t in both.tokens]) == ("Fritz Lang", [0, 1], [1.0, 2.0])
     assert joined(Draft(""), draft(("a", 1.0))).text == "a"

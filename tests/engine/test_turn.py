@@ -36,7 +36,11 @@ def test_one_hop_from_trigger_to_answer() -> None:
     assert isinstance(end, ev.AnswerReady)
     assert (end.answer.text, end.stop) == ("Fritz Lang", "answered")
     assert [c.quote for c in end.answer.citations][:1] == ["Fritz Lang"]
-    order = [type(e).__name__ for e in events if isinstance(e, ev.RetrievalTriggered | ev.EntitiesExtracted | ev.EntitiesFiltered | ev.QueryFormed | ev.PassagesFound | ev.TextRetracted)]
+    order = [
+        type(e).__name__
+        for e in events
+        if isinstance(e, ev.RetrievalTriggered | ev.EntitiesExtracted | ev.EntitiesFiltered | ev.QueryFormed | ev.PassagesFound | ev.TextRetracted)
+    ]
     assert order == ["RetrievalTriggered", "EntitiesExtracted", "EntitiesFiltered", "QueryFormed", "PassagesFound", "TextRetracted"]
     (retracted,) = of(events, ev.TextRetracted)
     assert (retracted.kept, retracted.text) == ("The film Metropolis was directed by", " Ann Droid in Berlin.")
@@ -250,7 +254,9 @@ def test_old_turns_drop_visibly_when_the_window_is_small() -> None:
 
 # ── whatever the model says ──────────────────────────────────────────────────────────────────────────────────────────────
 
-word = st.sampled_from(["Fritz", "Lang", "was", "the", "Vienna.", "1927.", "So", "answer", "is", "Ann{9,0.9}", "Droid{4,0.2}", "", "keep", "2", "|", ";", "x\n"])
+word = st.sampled_from(
+    ["Fritz", "Lang", "was", "the", "Vienna.", "1927.", "So", "answer", "is", "Ann{9,0.9}", "Droid{4,0.2}", "", "keep", "2", "|", ";", "x\n"]
+)
 reply = st.lists(word, max_size=14).map(" ".join)
 POLICIES = ["mind", "rind-fixed", "rind-entropy", "sentences", "once", "none"]
 

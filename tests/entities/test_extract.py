@@ -19,7 +19,17 @@ from ..fakes import ask, config, draft, of, run
 
 EN = language("en")
 QUESTION = "Who is the mother of the director of Metropolis?"
-SENTENCE = draft((" Metropolis", 0.1), (" was", 0.1), (" directed", 0.1), (" by", 0.1), (" Fritz", 1.0, 0.5), (" Lang", 0.25, 0.5), (" in", 0.1), (" 1927", 2.0), (".", 0.1))
+SENTENCE = draft(
+    (" Metropolis", 0.1),
+    (" was", 0.1),
+    (" directed", 0.1),
+    (" by", 0.1),
+    (" Fritz", 1.0, 0.5),
+    (" Lang", 0.25, 0.5),
+    (" in", 0.1),
+    (" 1927", 2.0),
+    (".", 0.1),
+)
 HOP = Hop(1, QUESTION)
 
 
@@ -81,7 +91,30 @@ def test_broken_output_falls_back_to_the_spans_of_the_sentence() -> None:
 def broken_replies(n: int) -> list[str]:
     """Replies as small models write them: cut JSON, loops, prose, markup, controls, other scripts."""
     shuffle = random.Random(36)
-    pieces = ['{"entities": [', '"Fritz Lang"', "]}", "```json", "Names:", "|", ";", " - ", "\x1b[31m", "\u202e", "None", "[]", "🙂", "弗里茨", "\n", "1.", "{" * 9, "Ann Droid", "Metropolis", "'", "\\u00", ":::"]
+    pieces = [
+        '{"entities": [',
+        '"Fritz Lang"',
+        "]}",
+        "```json",
+        "Names:",
+        "|",
+        ";",
+        " - ",
+        "\x1b[31m",
+        "\u202e",
+        "None",
+        "[]",
+        "🙂",
+        "弗里茨",
+        "\n",
+        "1.",
+        "{" * 9,
+        "Ann Droid",
+        "Metropolis",
+        "'",
+        "\\u00",
+        ":::",
+    ]
     return ["".join(shuffle.choice(pieces) for _ in range(shuffle.randrange(12))).replace("{", "(") for _ in range(n)]
 
 

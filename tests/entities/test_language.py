@@ -45,7 +45,10 @@ def test_the_next_word_ends_the_sentence() -> None:
     assert EN.first_end("It was Rome. The") == len("It was Rome.")
 
 
-@pytest.mark.parametrize(("word", "content"), [("the", False), ("The", False), (" Vienna", True), ("1927", True), (".", False), ("it's", False), ("他", True), ("", False), ("He’s", False)])
+@pytest.mark.parametrize(
+    ("word", "content"),
+    [("the", False), ("The", False), (" Vienna", True), ("1927", True), (".", False), ("it's", False), ("他", True), ("", False), ("He’s", False)],
+)
 def test_content_words(word: str, content: bool) -> None:
     assert EN.content(word) is content
 

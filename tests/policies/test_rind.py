@@ -73,7 +73,9 @@ def test_without_attention_the_score_is_the_entropy_and_the_formula_says_so() ->
 
 @pytest.mark.parametrize("attention", ["raw", "sentence", "none"])
 def test_a_sentence_in_which_only_function_words_are_unsure_does_not_trigger(attention: str) -> None:
-    sentence = draft((" The", 9.0, 0.9), (" capital", 0.1, 0.1), (" of", 9.0, 0.9), (" France", 0.1, 0.1), (" is", 9.0, 0.9), (" the", 9.0, 0.9), (".", 9.0, 0.9))
+    sentence = draft(
+        (" The", 9.0, 0.9), (" capital", 0.1, 0.1), (" of", 9.0, 0.9), (" France", 0.1, 0.1), (" is", 9.0, 0.9), (" the", 9.0, 0.9), (".", 9.0, 0.9)
+    )
     verdict = judge(sentence, "", EN, RindSection(), attention=attention)
     assert verdict.trigger is None
     assert all(w.score == 0 for w in verdict.words if not w.content)
@@ -87,7 +89,15 @@ def test_a_sentence_of_function_words_alone_has_no_trigger_and_no_nan() -> None:
 
 
 def test_an_anchor_never_triggers_but_counts_in_the_threshold_and_for_the_fewest_words() -> None:
-    cells = (("Metropolis", 9.0, 0.5), (" was", 0.1, 0.1), (" directed", 0.1, 0.1), (" by", 0.1, 0.1), (" Fritz", 0.4, 0.3), (" Lang", 0.1, 0.1), (".", 0.1))
+    cells = (
+        ("Metropolis", 9.0, 0.5),
+        (" was", 0.1, 0.1),
+        (" directed", 0.1, 0.1),
+        (" by", 0.1, 0.1),
+        (" Fritz", 0.4, 0.3),
+        (" Lang", 0.1, 0.1),
+        (".", 0.1),
+    )
     verdict = judge(draft(*cells), "Who directed Metropolis?", EN, RindSection(), attention="sentence")
     words = by_word(verdict)
     assert (words["Metropolis"].anchor, words["directed"].anchor, words["Fritz"].anchor) == (True, True, False)
@@ -145,7 +155,9 @@ def recomputed(verdict: Verdict) -> tuple[float, list[float]]:
     return theta, [(w.entropy or 0) * (w.attention or 0) * (w.content and not w.anchor) for w in verdict.words]
 
 
-cells = st.lists(st.tuples(st.sampled_from([" Lang", " the", " Vienna", ".", " 1890", " film", ","]), st.floats(0, 12), st.floats(0, 1)), min_size=1, max_size=30)
+cells = st.lists(
+    st.tuples(st.sampled_from([" Lang", " the", " Vienna", ".", " 1890", " film", ","]), st.floats(0, 12), st.floats(0, 1)), min_size=1, max_size=30
+)
 
 
 @settings(max_examples=100, deadline=None)

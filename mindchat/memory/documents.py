@@ -126,6 +126,7 @@ class DocumentRegistry:
     def _refresh(self, connection: sqlite3.Connection, row: Any, document: Document, chunks: Sequence[Chunk], sha: str) -> None:
         """Give a stored document its new text, place and chunks; chunks whose text still occurs keep their row."""
         key = int(row["id"])
+        before = relocate.dependent_facts(connection, key)
         packed = zlib.compress(document.text.encode("utf-8", "surrogatepass"), 6)
         connection.execute(
             "UPDATE document SET uri=?, external_id=?, collection=?, title=?, text_z=?, sha256=?, generation=generation+1, status='active', "
@@ -146,7 +147,7 @@ class DocumentRegistry:
                 connection.execute(_CHUNK, values)
         gone = [(chunk,) for left in old.values() for chunk in left]
         connection.executemany("UPDATE chunk SET status='gone' WHERE id=? AND status='active'", gone)
-        self._withdrawn += relocate.after_change(connection, key, document)
+        self._withdrawn += relocate.after_change(connection, key, document, before)
         connection.executemany("DELETE FROM chunk WHERE id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE chunk_id=chunk.id)", gone)
         self._texts.pop(key, None)
 

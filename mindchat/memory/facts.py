@@ -33,7 +33,7 @@ from mindchat.memory.ledger import Claim, Evidence, Written
 from mindchat.memory.listing import fact_of
 from mindchat.memory.migrations import MEMORY, open_store
 from mindchat.memory.recall import Reader, Served
-from mindchat.memory.screen import instruction, secret
+from mindchat.memory.screen import instruction, orders, secret
 from mindchat.memory.slots import parse
 from mindchat.memory.store import Store, sqlite3
 from mindchat.memory.verify import verify
@@ -101,7 +101,7 @@ class FactMemory:
         if self.mode == "off" or self.section.max_facts == 0:
             return Recalled(why="incognito" if self._store is None else "memory is off")
         began = time.perf_counter()
-        slot = parse(query.text)
+        slot = parse(query.text, strict=False)
         found = self.reader.find(query.text, slot, self.section.max_facts)
         facts = tuple(served.fact for served in found.served)
         served, why = self.reader.gate(query.text, found, self.section.skip_confidence)
@@ -222,7 +222,7 @@ class FactMemory:
         text = f"{grounded.slot.subject}\n{grounded.object}"
         if secret(f"{text}\n{grounded.quote}\n{harvest.subquery}"):
             return "secret"
-        if instruction(text) or instruction(grounded.quote):
+        if instruction(text) or instruction(grounded.quote) or orders(grounded.passage.text):
             return "instruction"
         return ""
 

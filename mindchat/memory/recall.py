@@ -151,14 +151,18 @@ class Reader:
             if len(entities) > 1:
                 why = f"{slot.subject} is ambiguous"
             for entity in entities:
-                key = (slot_key(entity["id"], slot.predicate.name),)
-                answers += self._select(scopes, "f.slot_key=?", key) + self._select(scopes, "f.slot_key=?", key, "servable_disputed")
+                answers += self.in_slot(scopes, entity["id"], slot.predicate.name)
             why = why or ("" if answers else "not in memory")
         held = {served.row["id"]: served for served in answers}
         for served in [*self._named(scopes, question), *self._hop(scopes, answers)]:
             held.setdefault(served.row["id"], served)
         ranked = sorted(held.values(), key=lambda s: (s not in answers, s.disputed, -s.row["confidence"], -s.row["support"], s.row["id"]))
         return Found(tuple(ranked[:limit]), slot, tuple(answers), why)
+
+    def in_slot(self, scopes: Sequence[int], subject: int, predicate: str) -> list[Served]:
+        """Served facts of one slot, and those about which sources disagree."""
+        key = (slot_key(subject, predicate),)
+        return self._select(scopes, "f.slot_key=?", key) + self._select(scopes, "f.slot_key=?", key, "servable_disputed")
 
     def _named(self, scopes: Sequence[int], question: str) -> list[Served]:
         """Facts whose subject or object is named in the question."""

@@ -40,9 +40,8 @@ def withdrawn(connection: sqlite3.Connection, before: list[Any], why: str) -> li
     return gone
 
 
-def after_change(connection: sqlite3.Connection, document: int, new: Document) -> list[Fact]:
-    """Follow every quote into the new text; returns the facts that lost their last source. Runs inside the caller's transaction."""
-    before = dependent_facts(connection, document)
+def after_change(connection: sqlite3.Connection, document: int, new: Document, before: list[Any]) -> list[Fact]:
+    """Follow every quote into the new text; returns those of `before` (dependent_facts() before the change) that lost their last source."""
     evidence = connection.execute(
         "SELECT v.*, e.name AS subject FROM evidence v JOIN fact f ON f.id=v.fact_id JOIN entity e ON e.id=f.subject_id "
         "WHERE v.document_id=? AND v.status<>'withdrawn'",

@@ -34,13 +34,16 @@ _SECRETS = (
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _SECRETS)
 _LONG = re.compile(r"(?<![\w/+=-])[A-Za-z0-9+/_-]{32,}={0,2}(?![\w/+=-])")
 _PLAIN_VALUE = re.compile(r"(?i)(?:secret|token|key)\b\s*(?:is|=|:)\s*(?:the|a|an|in|to|that|not|of|only|required|missing|needed|called|used)\b")
-_INSTRUCTION = re.compile(
-    r"(?i)```|<\|?/?(?:system|assistant|user|im_start|im_end|memory)|\[/?INST\]|https?://|\bwww\.\w"
-    r"|\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|all|instruction|rule|prompt|context)"
-    r"|\b(?:remember|note|memori[sz]e|save|store|record)\b\s*(?:this|that|the following|:|to your memory|in memory|permanently)"
-    r"|\b(?:you|assistant|ai|chatbot|llm|model)\b[^.]{0,30}\b(?:must|should|shall|always|never|will now|have to|are now|need to)\b"
+_MARKUP = re.compile(r"(?i)```|<\|?/?(?:system|assistant|user|im_start|im_end|memory)|\[/?INST\]|https?://|\bwww\.\w")
+_KEEP = re.compile(
+    r"(?i)\b(?:remember|memori[sz]e)\b\s*(?:this|that|the following|:|permanently)|\b(?:note|save|store|record)\b\s*(?:this\b|the following|:)"
+    r"|\b(?:to|in) (?:your |long.term )?memory\b"
+)
+_ORDER = re.compile(
+    r"(?i)\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|all|instruction|rule|prompt|context)"
+    r"|\b(?:you|assistant|ai|chatbot|llm|language model)\b[^.]{0,30}\b(?:must|should|shall|always|never|will now|have to|are now|need to)\b"
     r"|\b(?:always|never|from now on|henceforth)\b[^.]{0,20}\b(?:answer|reply|respond|say|recommend|tell|output|use|visit|send|trust)\b"
-    r"|\b(?:system prompt|as an ai|new rule|jailbreak|developer mode)\b"
+    r"|\bmodel\b[^.]{0,20}\bshould\b|\b(?:system prompt|as an ai|new rule|jailbreak|developer mode)\b"
 )
 
 
@@ -82,5 +85,10 @@ def _iban(code: str) -> bool:
 
 
 def instruction(text: str) -> bool:
-    """Whether the text addresses a model or carries a link or markup, which no fact does."""
-    return bool(_INSTRUCTION.search(text))
+    """Whether a statement addresses a model or carries a link or markup, which no fact does."""
+    return bool(_MARKUP.search(text) or _KEEP.search(text) or _ORDER.search(text))
+
+
+def orders(text: str) -> bool:
+    """Whether a longer text gives orders to a model. Nothing is learned from such a passage; links and notes in it are no orders."""
+    return bool(_ORDER.search(text))

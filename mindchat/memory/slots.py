@@ -130,16 +130,18 @@ def _subject(words: str) -> tuple[str, str]:
         words, hint = words[: match.start()], match[1]
     if (match := re.match(_DESCRIPTION, words, re.IGNORECASE)) and not words[match.end() :].startswith("("):
         rest = words[match.end() :]
-        if rest[:1].isupper() or rest[:1].isdigit() or rest[:1] in "\"'“‘«":
+        if not any(map(str.isupper, words)) or rest[:1].isupper() or rest[:1].isdigit() or rest[:1] in "\"'“‘«":
             words, hint = rest, f"{hint} {match[0]}".strip()
     return words.strip(" \"'“”‘’«»,"), hint
 
 
-def _plain(subject: str) -> bool:
-    """Whether this can be a name: has a capital, a digit or a letter of a script without case, and no relation inside."""
-    if not 1 < len(subject) <= 80 or not re.search(r"[A-Z0-9À-ÖØ-Þ\u0100-\uffff]", subject):
+def _plain(subject: str, strict: bool) -> bool:
+    """Whether this can be a name: no relation inside and, if strict, a capital, a digit or a letter of a script without case."""
+    if not 1 < len(subject) <= 80 or (strict and not re.search(r"[A-Z0-9À-ÖØ-Þ\u0100-\uffff]", subject)):
         return False
     folded = fold(subject)
+    if re.match(r"(?:Are|Is|Was|Were|Do|Does|Did|Can|Could|Has|Have|Will|Would|Both)\s+[a-z]", subject):
+        return False
     if re.match(r"(?:who|what|which|where|when|whose|how|he|she|it|they|his|her|their|its|this|that|these|those|#\d+)\b", folded):
         return False
     nested = [noun for predicate in predicates().values() for noun in predicate.nouns]
@@ -148,10 +150,10 @@ def _plain(subject: str) -> bool:
     )
 
 
-def parse(question: str) -> Slot | None:
+def parse(question: str, *, strict: bool = True) -> Slot | None:
     """The slot a simple question, or its keyword form, asks for; None if no template matches or the subject is itself a question.
 
-    Among matching templates the one with the shortest subject wins: it explains most of the question's words.
+    Not strict: the subject need not look like a name, because it is only looked up. Among matching templates the one with the shortest subject wins: it explains most of the question's words.
     """
     text = re.sub(
         r"^(?:(?:what|who) (?:is|was) )?the name of (?=the )|\s+name[\s?.!]*$", "", " ".join(question.replace("’", "'").split()), flags=re.IGNORECASE
@@ -161,16 +163,17 @@ def parse(question: str) -> Slot | None:
     found: list[tuple[int, Slot]] = []
     for predicate, patterns in _templates():
         for pattern in patterns:
-            if (match := pattern.match(text)) and (slot := _slot(match["s"], predicate)):
+            if (match := pattern.match(text)) and (slot := _slot(match["s"], predicate, strict)):
                 found.append((len(match["s"]), slot))
-    if not found:
-        found = [(len(m["s"]), slot) for predicate, pattern in _bare() if (m := pattern.match(text)) and (slot := _slot(m["s"], predicate))]
+    if not found:  # a capitalised noun is part of a name: "… Polish-Russian War"
+        matches = [(predicate, match) for predicate, pattern in _bare() if (match := pattern.match(text)) and text[match.end("s") :].islower()]
+        found = [(len(match["s"]), slot) for predicate, match in matches if (slot := _slot(match["s"], predicate, strict))]
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
-def _slot(words: str, predicate: Predicate) -> Slot | None:
+def _slot(words: str, predicate: Predicate, strict: bool) -> Slot | None:
     subject, hint = _subject(words)
-    return Slot(subject, predicate, hint) if _plain(subject) else None
+    return Slot(subject, predicate, hint) if _plain(subject, strict) else None
 
 
 @lru_cache(maxsize=1)

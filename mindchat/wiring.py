@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mindchat.evals.examples import CorpusSpec, Source
     from mindchat.evals.runner import MakeSession
     from mindchat.memory.chats import ChatStore
+    from mindchat.memory.facts import FactMemory
     from mindchat.models.store import Store
 
 
@@ -153,6 +154,18 @@ def open_chats(paths: Paths) -> ChatStore:
 
     private(paths.data)
     return ChatStore(paths.chats_db)
+
+
+def open_facts(config: Config, paths: Paths, project: str) -> FactMemory:
+    """Remembered facts for the `memory` commands, as the project's newest conversation sees them."""
+    from mindchat.memory.facts import FactMemory
+
+    chats = open_chats(paths)
+    try:
+        session = chats.latest(project) or "shell"
+    finally:
+        chats.close()
+    return FactMemory(paths.memory_db, config.memory, project=project, session=session, model=config.model.name)
 
 
 def open_store(config: Config, paths: Paths) -> Store:

@@ -20,6 +20,7 @@ from transformers.utils import logging
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, WindowError
 from mindchat.models import attention
+from mindchat.models.arithmetic import prefers_int8
 from mindchat.models.backbone import Backbone
 from mindchat.models.cache import Line, PrefixStore
 from mindchat.models.decoding import Greedy, Request
@@ -42,7 +43,9 @@ class HFModel:
         self._id = id
         self.vocabulary = Vocabulary(tokenizer)
         self.format = ChatFormat(self.vocabulary)
-        self.backbone = Backbone(model, self.vocabulary.continuation(_SAMPLE), int8=section.arithmetic == "int8")
+        sample = self.vocabulary.continuation(_SAMPLE)
+        int8 = section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample))
+        self.backbone = Backbone(model, sample, int8=int8)
         self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()

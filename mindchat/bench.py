@@ -1,0 +1,153 @@
+"""Measurements of decoding and of cache reuse, each with its reference inside the same run.
+
+Owns: what is timed and how it is reported (ratios; seconds only mean something on one machine). Does not own: the references (models.reference).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mindchat.values import Message, Prefilled, Prompt, Signal, Text, Token
+
+if TYPE_CHECKING:
+    from mindchat.models.hf import HFModel
+
+SIGNALS = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
+
+
+def prompt_of(model: HFModel, text: str, tokens: int) -> Prompt:
+    """A prompt of about `tokens` tokens: the text, repeated as needed, and a request to go on."""
+    ids = model.vocabulary.continuation(text + "\n")
+    while len(ids) < tokens:
+        ids += ids
+    return Prompt((Message("user", (Text("Continue in detail.\n" + model.vocabulary.text(ids[:tokens]), "passage"),)),))
+
+
+def timed(model: HFModel, prompt: Prompt, tokens: int, want: frozenset[Signal] = SIGNALS) -> dict[str, Any]:
+    """One generation: seconds to the first and the last token, decoding speed, prompt tokens cached, ids."""
+    started = time.perf_counter()
+    marks: list[float] = []
+    ids: list[int] = []
+    cached = total = 0
+    for item in model.stream(prompt, want=want, max_tokens=tokens):
+        if isinstance(item, Token):
+            marks.append(time.perf_counter() - started)
+            ids.append(item.id)
+        elif isinstance(item, Prefilled):
+            cached, total = item.cached, item.total
+    seconds = time.perf_counter() - started
+    rate = (len(marks) - 1) / (marks[-1] - marks[0]) if len(marks) > 1 else 0.0
+    return {"seconds": seconds, "first": marks[0] if marks else seconds, "rate": rate, "cached": cached, "prompt": total, "ids": ids}
+
+
+def bench_decode(model: HFModel, text: str, *, lengths: Sequence[int] = (500, 1500), tokens: int = 64, repeats: int = 3) -> dict[str, Any]:
+    """MindChat with all signals against transformers' generate without any, and against generate plus a second pass with attentions.
+
+    Each length gives medians in seconds and `speed_without_signals` (1.0: as fast), `speed_second_pass` (2.0: twice as fast).
+    """
+    from mindchat.models import reference
+
+    rows = []
+    for length in lengths:
+        prompt = prompt_of(model, text, length)
+        sent = model.format.render(prompt).ids
+        ours: list[float] = []
+        plain: list[float] = []
+        second: list[float] = []
+        rates: list[float] = []
+        for _ in range(repeats):  # taken in turn, so that a busy minute falls on all of them
+            model.store.clear()
+            mine = timed(model, prompt, tokens)
+            ours.append(mine["seconds"])
+            rates.append(mine["rate"])
+            seconds, made = reference.generate(model.backbone, sent, max(len(mine["ids"]), 1))
+            plain.append(seconds)
+            second.append(reference.second_pass(model.backbone, [*sent, *made]))
+        own, bare, full = (statistics.median(values) for values in (ours, plain, second))
+        rows.append(
+            {
+                "prompt_tokens": len(sent),
+                "generated": len(mine["ids"]),
+                "seconds": own,
+                "tokens_per_second": statistics.median(rates),
+                "generate_seconds": bare,
+                "second_pass_seconds": full,
+                "speed_without_signals": bare / own,
+                "speed_second_pass": (bare + full) / own,
+                "same_text": made == mine["ids"],
+            }
+        )
+    return {"model": model.id, "arithmetic": model.backbone.arithmetic, "repeats": repeats, "rows": rows, "versions": versions()}
+
+
+def bench_cache(model: HFModel, prompts: Sequence[Prompt], *, tokens: int = 32) -> dict[str, Any]:
+    """A recorded row of prompts (the calls of one question, or of several turns), with reuse and without."""
+    from mindchat.models.cache import PrefixStore
+
+    def run(store: PrefixStore) -> list[dict[str, Any]]:
+        before, model.store = model.store, store
+        try:
+            return [timed(model, prompt, tokens) for prompt in prompts]
+        finally:
+            model.store = before
+
+    limit = model.section.cache_mb * 1024 * 1024
+    without = run(PrefixStore(model.backbone.fresh, 0, enabled=False))
+    reused = run(PrefixStore(model.backbone.fresh, limit))
+    total, cached = sum(each["prompt"] for each in reused), sum(each["cached"] for each in reused)
+    sent = [model.format.render(prompt).ids for prompt in prompts]
+    return {
+        "model": model.id,
+        "arithmetic": model.backbone.arithmetic,
+        "calls": len(prompts),
+        "prompt_tokens": total,
+        "cached_tokens": cached,
+        "cached_share": cached / max(total, 1),
+        "shared_prefix_tokens": sum(_shared_with_earlier(sent, i) for i in range(len(sent))),
+        "seconds": sum(each["seconds"] for each in reused),
+        "seconds_without": sum(each["seconds"] for each in without),
+        "speed": sum(each["seconds"] for each in without) / sum(each["seconds"] for each in reused),
+        "first_token_speed": [a["first"] / b["first"] for a, b in zip(without, reused, strict=True)],
+        "same_text": [a["ids"] for a in without] == [b["ids"] for b in reused],
+        "versions": versions(),
+    }
+
+
+def _shared_with_earlier(sent: Sequence[tuple[int, ...]], i: int) -> int:
+    """Tokens of prompt i that an earlier prompt began with too (its last token is always computed)."""
+    from mindchat.models.cache import shared
+
+    return max((min(shared(sent[i], earlier), len(sent[i]) - 1) for earlier in sent[:i]), default=0)
+
+
+def bench_arithmetic(load: Callable[[str], HFModel], text: str, *, tokens: int = 320, steps: int = 32) -> dict[str, Any]:
+    """fp32 against int8 over one text: decoding speed, KL, change of entropy, share of equal likeliest tokens. load("int8") loads so."""
+    from mindchat.models import reference
+
+    rows = {}
+    for arithmetic in ("fp32", "int8"):
+        model = load(arithmetic)
+        ids = model.vocabulary.continuation(text)[:tokens]
+        mine = timed(model, prompt_of(model, text, 64), steps)
+        far = reference.distance(model.backbone, ids)
+        rows[model.backbone.arithmetic] = {
+            "tokens_per_second": mine["rate"],
+            "tokens": far.tokens,
+            "kl": far.kl,
+            "entropy_change": far.entropy_change,
+            "same_top": far.same_top,
+        }
+        name = model.id
+    ratio = rows["int8"]["tokens_per_second"] / rows["fp32"]["tokens_per_second"] if {"int8", "fp32"} <= set(rows) else None
+    return {"model": name, "rows": rows, "speed": ratio, "versions": versions()}
+
+
+def versions() -> dict[str, str]:
+    """The libraries that decide."""
+    import torch
+    import transformers
+
+    return {"torch": str(torch.__version__), "transformers": str(transformers.__version__), "threads": str(torch.get_num_threads())}

@@ -29,11 +29,12 @@ def _same_words(passage: Passage) -> bytes:
 class Builder:
     """Collects passages by offer(), then settle(), commit(), derive() in this order; close() in any case."""
 
-    def __init__(self, store: Store, base: Path | None, analyzer: Analyzer) -> None:
+    def __init__(self, store: Store, base: Path | None, analyzer: Analyzer, space: int) -> None:
+        """`space`: bytes that must be free before anything is written."""
         self.added = self.deleted = self.kept = 0
         self.places: dict[str, list[str]] = {}
         """Passage id → uris of further documents that hold the same passage."""
-        self._store, self._base, self._analyzer = store, base, analyzer
+        self._store, self._base, self._analyzer, self._space = store, base, analyzer, space
         self._folder: Path | None = None
         self._writer: Writer | None = None
         self._known = _known(base)
@@ -44,6 +45,7 @@ class Builder:
     def folder(self) -> Path:
         """The generation being built; it exists from the first change on."""
         if self._folder is None:
+            self._store.need_space(self._space)
             self._folder = self._store.begin()
             if self._base is not None:
                 link_tree(self._base / "record", self._folder / "record")

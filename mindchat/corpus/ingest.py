@@ -114,6 +114,7 @@ class _Job:
 
     def run(self, roots: Sequence[str]) -> Iterator[IngestEvent]:
         found: dict[str, Found] = {}
+        closed: list[str] = []
         for root in roots:
             for item in walk(Path(root), self.section.max_file_mb * 1_000_000, self.index.store.root.parent):
                 self.cancel.check()
@@ -121,12 +122,14 @@ class _Job:
                     found[str(item.path)] = item
                 elif item.path != root or Path(root).exists():  # a root that has gone is no skipped file: its documents are removed below
                     self.skipped.append((item.path, item.reason))
+                    closed += [item.path] if item.unknown else []
                     yield FileSkipped(item.path, item.reason)
         self.index.store.set_pending(True)
         parts = _parts(self.known, found)
         yield from self.read([item for path, item in found.items() if not self._unchanged(item, parts.get(path, ()))], parts)
         stay = {uri for uris in parts.values() for uri in uris}
-        yield from self.forget([uri for uri in self.known if uri not in stay and any(is_under(uri, root) for root in roots)])
+        gone = [uri for uri in self.known if uri not in stay and any(is_under(uri, root) for root in roots)]
+        yield from self.forget([uri for uri in gone if not any(is_under(uri, folder) for folder in closed)])
         yield from self.finish()
 
     def _unchanged(self, item: Found, uris: Sequence[str]) -> bool:

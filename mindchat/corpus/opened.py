@@ -21,6 +21,8 @@ from mindchat.corpus.generations import Damaged, Manifest, Store
 from mindchat.corpus.matrix import Matrix, Strings, best, from_record
 from mindchat.corpus.record import Record
 
+MAX_TERMS = 512
+"""Distinct terms of a query that count; a whole page pasted as a question stays fast."""
 _SPARE = 16
 """Hits offered beyond k, for those whose passage has left the registry since."""
 
@@ -70,7 +72,7 @@ class Opened:
     def search(self, text: str, k: int, within: Sequence[str] = ()) -> list[tuple[str, float]]:
         """(passage id, score) of at most k + 16 hits, best first; [] for a query without searchable terms."""
         with self._guard:  # neither the stemmer nor Whoosh's open files may be shared between threads
-            terms = list(dict.fromkeys(self._analyzer.terms(text)))
+            terms = list(dict.fromkeys(self._analyzer.terms(text)))[:MAX_TERMS]
             if not terms or k < 1:
                 return []
             ids: Strings | Sequence[str]

@@ -125,9 +125,10 @@ class _Worker:
     """The child process and a thread that takes its frames."""
 
     def __init__(self) -> None:
-        # the child finds the package wherever this process found it, also in a checkout that is not installed
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        command = [sys.executable, "-m", "mindchat.corpus.worker", str(WORKER_BYTES)]
+        # the child finds the package wherever this process found it; -P: never in the current folder, where the documents may be
+        home = str(Path(__file__).resolve().parents[2])
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join([home, *(path for path in sys.path if path)])}
+        command = [sys.executable, "-P", "-m", "mindchat.corpus.worker", str(WORKER_BYTES)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ)
         self.answers: queue.Queue[Answer | None] = queue.Queue(maxsize=16)
         self._closed = threading.Event()

@@ -44,6 +44,8 @@ class Passed(Struct, frozen=True):
 
     path: str
     reason: str
+    unknown: bool = False
+    """A folder that cannot be looked into now: what is known of its files stays."""
 
 
 class Rules(Struct, frozen=True):
@@ -105,7 +107,7 @@ def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, in
         status = folder.stat()
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        yield Passed(str(folder), f"folder cannot be read ({error.strerror or error})")
+        yield Passed(str(folder), f"folder cannot be read ({error.strerror or error})", unknown=True)
         return
     if (status.st_dev, status.st_ino) in visited:
         yield Passed(str(folder), "read already (a link), or MindChat's own files")

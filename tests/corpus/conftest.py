@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,7 @@ from mindchat.corpus.ingest import ingest, sync
 from mindchat.corpus.report import IngestDone, IngestReport
 from mindchat.values import Chunk, Document, Query
 
-_SPEC = importlib.util.spec_from_file_location("mindchat_fake_registry", Path(__file__).with_name("fake_registry.py"))
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-FakeRegistry = _MODULE.FakeRegistry
+from .fake_registry import FakeRegistry
 
 
 class Library:

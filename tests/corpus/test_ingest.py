@@ -327,3 +327,29 @@ def test_nothing_found_is_no_index(library, tmp_path):
     assert report.passages == 0
     with pytest.raises(IndexMissingError):
         library.another(IndexSection()).search(Query("x"), 1)
+
+
+def test_files_in_a_folder_that_cannot_be_opened_now_are_not_forgotten(library, docs, monkeypatch):
+    inner = docs / "inner"
+    inner.mkdir()
+    (inner / "deep.txt").write_text("zebra")
+    library.add(docs)
+    original = os.scandir
+
+    def scandir(path):
+        if str(path) == str(inner):
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    report = library.sync()
+    assert report.removed == ()
+    assert report.skipped == ((str(inner), "folder cannot be read (Permission denied)"),)
+    assert library.find("zebra") == ["deep.txt"]
+
+
+def test_importing_the_room_imports_no_heavy_library():
+    heavy = ["whoosh", "numpy", "bm25s", "lxml", "pypdf", "docx", "docutils", "pathspec", "charset_normalizer", "filelock", "Stemmer"]
+    names = "mindchat.corpus.ingest, mindchat.corpus.index, mindchat.corpus.readers, mindchat.corpus.walk"
+    code = f"import sys, {names}; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

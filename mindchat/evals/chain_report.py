@@ -17,6 +17,7 @@ from mindchat.evals.bootstrap import Interval, McNemar, clustered, mcnemar, rati
 from mindchat.evals.chain_run import ChainRecord, TurnRecord, read_chain_records
 from mindchat.evals.records import pretty, write_atomically
 from mindchat.evals.report import number, percent, table
+from mindchat.evals.summary import shorten
 
 COSTS: dict[str, Callable[[TurnRecord], float]] = {
     "retrievals": lambda turn: float(turn.counts.get("retrievals", 0)),
@@ -174,16 +175,20 @@ def markdown(found: ChainReport) -> str:
 
 
 def _lines(found: ChainReport) -> Iterator[str]:
+    common, short = shorten(sorted({arm.arm for arm in found.arms}))
     yield "# Memory over chains"
     yield ""
     yield "Intervals are 95 % bootstrap over chains; cost is the mean per turn. Repeated: needs that an earlier turn had. Exposed: whose passage was"
     yield "shown then. Stored: which memory had learned right. Hits: which it served. A wrong skip stood in for a search and served nothing needed."
     yield ""
+    if common:
+        yield f"All arms: {common}."
+        yield ""
     head = ["arm", "chains", "n", "turns", "failed", "EM", "F1", "retrievals", "calls", "seconds"]
     rows = []
     for arm in found.arms:
         costs = [number(arm.cost[name], 2) for name in ("retrievals", "model_calls", "seconds")]
-        rows.append([arm.arm, arm.kind, str(arm.chains), str(arm.turns), str(arm.failures), percent(arm.em), percent(arm.f1), *costs])
+        rows.append([short[arm.arm], arm.kind, str(arm.chains), str(arm.turns), str(arm.failures), percent(arm.em), percent(arm.f1), *costs])
     yield from table(head, rows)
     head = [
         "arm",
@@ -204,7 +209,7 @@ def _lines(found: ChainReport) -> Iterator[str]:
         amounts = [str(one) for one in (arm.repeated, arm.exposed, arm.stored, arm.hits)]
         facts = " / ".join(str(arm.learned[word]) for word in ("right", "wrong", "unknown"))
         outcome = [percent(arm.hit_rate), percent(arm.store_recall), str(arm.skips), str(arm.wrong_skips), str(arm.stale), facts]
-        rows.append([arm.arm, arm.kind, *amounts, *outcome])
+        rows.append([short[arm.arm], arm.kind, *amounts, *outcome])
     yield from table(head, rows)
     if not found.savings:
         return
@@ -215,5 +220,5 @@ def _lines(found: ChainReport) -> Iterator[str]:
     for one in found.savings:
         shares = [percent(one.saved[cost]) for cost in COSTS]
         oracle = [number(100 * one.oracle), number(100 * one.share_of_oracle)]
-        rows.append([one.arm, one.without, one.kind, *shares, *oracle, percent(one.em), percent(one.f1), number(one.mcnemar.p, 3)])
+        rows.append([short[one.arm], short[one.without], one.kind, *shares, *oracle, percent(one.em), percent(one.f1), number(one.mcnemar.p, 3)])
     yield from table(head, rows)

@@ -26,7 +26,7 @@ from mindchat.evals.examples import CorpusSpec, Gold
 from mindchat.evals.metrics import normalise
 from mindchat.evals.planning import machine, versions
 from mindchat.evals.records import Failure, drop_torn_line, pretty, write_atomically
-from mindchat.evals.runner import Deadline, MakeSession, run_turn
+from mindchat.evals.runner import Deadline, MakeSession, rotated, run_turn
 from mindchat.ports import NEVER, Cancel
 from mindchat.trace import HopView, Trace, counts
 from mindchat.values import Fact
@@ -115,7 +115,7 @@ def evaluate_chains(
     with _alone(out):
         drop_torn_line(out / RECORDS)
         have = {(record.arm, record.chain) for record in read_chain_records(out)}
-        pairs = [(arm, chain) for chain in chains for arm in arms]
+        pairs = [(arm, chain) for n, chain in enumerate(chains) for arm in rotated(arms, n)]
         if regime == "set":
             pairs = [(arm, chain) for arm in arms for chain in chains]
         done = sum((arm.name, chain.id) in have for arm, chain in pairs)

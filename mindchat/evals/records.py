@@ -50,6 +50,8 @@ class Record(Struct, frozen=True, omit_defaults=True):
     confidence: float | None = None
     abstained: bool = False
     stop: str = ""
+    warm: int = 0
+    """Prompt tokens of the first model call that an earlier turn had left in the model's cache; 0: a fair, cold start."""
     hops: tuple[dict[str, Any], ...] = ()
     failure: Failure | None = None
 

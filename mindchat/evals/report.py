@@ -60,6 +60,8 @@ def _notes(merged: Merged, datasets: Sequence[DatasetSummary]) -> tuple[str, ...
             notes.append(
                 f"{dataset.dataset}: {fewest} questions are few; an interval of so small a sample is too narrow, most of all next to 0 and 100 %."
             )
+        if warm := sum(arm.warm for arm in dataset.arms):
+            notes.append(f"{dataset.dataset}: {warm} turns began on a warm prefix cache; their seconds and new tokens are too low.")
         if failures := sum(arm.total.failures for arm in dataset.arms):
             notes.append(f"{dataset.dataset}: {failures} failed turns count as wrong answers.")
     cores = {(run.machine.get("processor"), run.machine.get("cores")) for run in merged.runs.values()}

@@ -38,7 +38,8 @@ class Askable(Protocol):
 
 MakeSession = Callable[[Config, CorpusSpec], Askable]
 """A fresh session (no history, nothing written to chats.db, memory volatile) over that corpus. May be called thousands of times: models and indexes
-of open corpora should be kept between calls. Passages keep `Source.pid` as their id."""
+of open corpora are kept between calls, but the model's prefix cache starts cold, or an arm would live off the prompts of the arm before it.
+Passages keep `Source.pid` as their id."""
 
 
 class Planned(Struct, frozen=True, tag_field="type", tag="Planned"):
@@ -144,8 +145,20 @@ def evaluate(
 
 
 def _pairs(todo: Plan, items: Sequence[Item]) -> list[tuple[Arm, Item]]:
+    """Models outermost, then questions; each question begins with the next arm, so that a machine that slows down slows all arms alike."""
     models = dict.fromkeys((arm.config.model, arm.config.server) for arm in todo.arms)
-    return [(arm, item) for model in models for item in items for arm in todo.arms if (arm.config.model, arm.config.server) == model]
+    pairs = []
+    for model in models:
+        arms = [arm for arm in todo.arms if (arm.config.model, arm.config.server) == model]
+        for n, item in enumerate(items):
+            pairs += [(arm, item) for arm in rotated(arms, n)]
+    return pairs
+
+
+def rotated(arms: Sequence[Arm], n: int) -> list[Arm]:
+    """The arms in turn, starting with the n-th."""
+    first = n % len(arms)
+    return [*arms[first:], *arms[:first]]
 
 
 FATAL = (ConfigError, UsageError, ResourceError, CapabilityError)
@@ -214,6 +227,7 @@ def ask_one(make_session: MakeSession, arm: Arm, item: Item, corpus: CorpusSpec,
         confidence=shown["confidence"],
         abstained=bool(shown["abstained"]),
         stop=str(shown["stop"]),
+        warm=trace.calls[0].prompt_tokens_cached if trace.calls else 0,
         hops=tuple(_hop(hop) for hop in shown["hops"]),
         failure=failure,
     )

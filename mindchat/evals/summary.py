@@ -49,6 +49,8 @@ class ArmSummary(Struct, frozen=True):
     calls_by_kind: dict[str, float]
     stops: dict[str, int]
     failure_codes: dict[str, int]
+    warm: int
+    """Turns that began on a cache which an earlier turn had filled: their seconds and new tokens are too low."""
     confidence_auroc: float | None
     """How well the answer's confidence separates right (EM) from wrong; None if it cannot be said."""
     by_type: dict[str, Group]
@@ -158,6 +160,7 @@ def _arm(arm: str, records: Sequence[Record]) -> ArmSummary:
         calls_by_kind={kind: round(_mean([float((r.counts.get("model_calls") or {}).get(kind, 0)) for r in records]), 4) for kind in kinds},
         stops=dict(sorted(Counter(record.stop for record in records if record.stop).items())),
         failure_codes=dict(sorted(Counter(record.failure.code for record in records if record.failure).items())),
+        warm=sum(record.warm > 0 for record in records),
         confidence_auroc=auroc([float(r.confidence or 0.0) for r in sure], [value(r, "em") >= 1.0 for r in sure]),
         by_type={kind: _group([record for record in records if record.type == kind]) for kind in types} if len(types) > 1 else {},
     )

@@ -110,6 +110,14 @@ def test_runs_merge_into_one_table(questions: Path, tmp_path: Path) -> None:
     assert (dataset.questions, dataset.shared) == (12, 6)
     assert dataset.differences[0].em.n == 6
     assert any("unfinished" in note for note in found.notes)
+    assert any("questions are few" in note for note in found.notes)
+
+
+def test_a_warm_cache_is_named(questions: Path, tmp_path: Path) -> None:
+    folder = run(questions, tmp_path / "a", ["none", "mind"], n=3)
+    records = read_records(folder)
+    assert {record.warm for record in records} == {10, 20}  # what the scripted session says of its first call
+    assert any("6 turns began on a warm prefix cache" in note for note in report.build([folder]).notes)
 
 
 def test_equal_names_with_another_meaning_stay_apart(questions: Path, tmp_path: Path) -> None:

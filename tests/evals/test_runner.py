@@ -63,7 +63,7 @@ def test_a_run_from_start_to_end(questions: Path, tmp_path: Path) -> None:
 
 def test_questions_are_outermost_so_that_a_stopped_run_is_paired(questions: Path, tmp_path: Path) -> None:
     asked = [event for event in evaluate(two_arms(questions, n=3), maker(), out=tmp_path / "out") if isinstance(event, Asking)]
-    assert [event.arm for event in asked] == ["none", "mind"] * 3
+    assert [event.arm for event in asked] == ["none", "mind", "mind", "none", "none", "mind"]
     assert [event.id for event in asked[::2]] == [event.id for event in asked[1::2]]
 
 

@@ -17,6 +17,7 @@ from mindchat.cli.ask import choose_session, open_session
 from mindchat.cli.edge import Reported
 from mindchat.cli.output import is_terminal
 from mindchat.cli.settings import Setup, load
+from mindchat.errors import Interrupted
 from mindchat.session import Session
 
 app = command_app()
@@ -44,7 +45,8 @@ def chat(
     screen = not plain and is_terminal(sys.stdout) and sys.stdin.isatty()
     code = _screens(make, setup, incognito) if screen else _lines(make)
     if code:
-        raise Reported(code)
+        # A screen that a signal ended says 128 + its number, as shells do; here every interruption is 130.
+        raise Reported(Interrupted.exit_code if code > 128 else code)
 
 
 def _screens(make: Callable[[], Session], setup: Setup, incognito: bool) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mindchat import events as ev
 from mindchat.clean import clean_line
-from mindchat.cli.output import Narrator, meter, plural
+from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
 
 STEPS = {
@@ -24,6 +24,8 @@ STEPS = {
     "verify": "checking what to remember",
     "answer": "answering",
 }
+FETCHING = ("downloading", "joining", "converting")
+"""Phases of loading that may take minutes, and are announced also where no progress line can be drawn."""
 
 
 class TurnNarrator:
@@ -71,6 +73,9 @@ class TurnNarrator:
     def _loading(self, event: ev.ModelLoading) -> None:
         if event.phase != self._phase:
             self._phase, self._began = event.phase, time.monotonic()
+            if event.phase in FETCHING:
+                size = f" ({megabytes(event.total)})" if event.total > 1_000_000 else ""
+                self._out.note(f"model: {event.phase}{size} …")
         unit = "B" if event.total > 1_000_000 else ""
         self._out.progress(f"model: {event.phase} {meter(event.done, event.total, self._began, unit)}")
 

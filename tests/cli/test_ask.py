@@ -306,3 +306,9 @@ def test_json_keeps_the_text_and_takes_away_its_effect(run: Run, board: Board, f
         assert char not in result.out
     last = json.loads(result.out.splitlines()[-1])
     assert (last["answer"] if form == "--json" else last["answer"]["text"]) == HOSTILE
+
+
+def test_fetching_a_model_is_announced_also_without_a_terminal(run: Run, board: Board) -> None:
+    fetching = [ev.ModelLoading("downloading", n, 491_400_064) for n in (0, 100, 200)]
+    board.script = lambda text, cancel: [*fetching, ev.ModelLoading("converting", 1, 290), ev.ModelLoading("loading"), *turn(text)]
+    assert run("ask", "Who?").err.splitlines()[:2] == ["model: downloading (491 MB) …", "model: converting …"]

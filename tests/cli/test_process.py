@@ -137,6 +137,7 @@ def test_ctrl_c_before_anything_has_begun(tmp_path: Path) -> None:
     assert err.decode() == "Interrupted.\nNothing that was finished is lost.\n"
 
 
+@posix
 def test_timeout_while_the_model_loads(tmp_path: Path) -> None:
     pipe = tmp_path / "tape"
     os.mkfifo(pipe)

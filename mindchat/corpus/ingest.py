@@ -182,9 +182,10 @@ class _Job:
         if complaints > MAX_LISTED:
             yield self._fail(path, f"{complaints - MAX_LISTED:,} more lines like these")
         tally.finished = True
-        if not tally.seen:  # what an earlier, readable state gave stays until the file can be read again or is gone
+        if tally.seen:
+            self.types[item.path.suffix.lower()] += 1
+        else:  # what an earlier, readable state gave stays until the file can be read again or is gone
             del self.tallies[path]
-        self.types[item.path.suffix.lower()] += bool(tally.seen)
 
     def _fail(self, path: str, reason: str) -> FileFailed:
         self.failed.append((path, reason))

@@ -53,7 +53,7 @@ class PdfReader(BaseReader):
 
 def _open(path: Path) -> Any:
     import pypdf
-    from pypdf.errors import PyPdfError
+    from pypdf.errors import DependencyError, PyPdfError
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
@@ -63,9 +63,9 @@ def _open(path: Path) -> Any:
         len(pdf.pages)
     except (DocumentError, MemoryError):
         raise
+    except DependencyError as error:
+        raise DocumentError("is encrypted with AES; the package cryptography is needed to see whether it opens without a password") from error
     except PyPdfError as error:
-        if "ecrypt" in str(error) or type(error).__name__ in ("DependencyError", "FileNotDecryptedError"):
-            raise DocumentError("is encrypted") from error
         raise DocumentError(f"is broken ({clean_line(str(error), 100)})") from error
     except Exception as error:
         raise DocumentError(f"is broken or encrypted ({type(error).__name__}: {clean_line(str(error), 100)})") from error

@@ -160,17 +160,22 @@ class MindChatApp(App[int]):
         chat = self.screen_stack[0]
         return chat.view if isinstance(chat, ChatScreen) else SessionView()
 
+    def open_sheet(self, screen: Screen[Any], done: Callable[[Any], None] | None = None) -> None:
+        """Show a screen over the chat, unless the same one is open."""
+        if all(other.id != screen.id for other in self.screen_stack):
+            self.push_screen(screen, done)
+
     def action_log(self) -> None:
         """Ctrl+L."""
         from mindchat.tui.screens.log import log_sheet
 
-        self.push_screen(log_sheet(self.view))
+        self.open_sheet(log_sheet(self.view))
 
     def action_debug(self) -> None:
         """F12."""
         from mindchat.tui.screens.log import debug_sheet
 
-        self.push_screen(debug_sheet(self, self.view))
+        self.open_sheet(debug_sheet(self, self.view))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: Textual's own entries that make sense here, then ours."""

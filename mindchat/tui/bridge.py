@@ -8,11 +8,12 @@ quitting never waits for it longer than join() allows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -182,6 +183,14 @@ class Bridge:
         """Queue the newest question again; its turn id."""
         return self._queue_turn(lambda session, cancel: session.retry(cancel=cancel))
 
+    def turn(self, begin: Callable[[Session, Cancel], Iterator[Event]]) -> int:
+        """Queue anything that yields a turn's events; its turn id."""
+        return self._queue_turn(begin)
+
+    def load(self) -> None:
+        """Queue loading the model (after another one was chosen)."""
+        self._jobs.put(self._load_model)
+
     def command(self, command: Command, args: str) -> int:
         """Queue a slash command; its job id."""
         job = self._number()
@@ -250,7 +259,12 @@ class Bridge:
             self._tell(StartFailed(self._no_session, fatal=True))
             return
         self._tell_view(self._session)
-        if not self._load_first:
+        if self._load_first:
+            self._load_model()
+            self._tell_view(self._session)
+
+    def _load_model(self) -> None:
+        if self._session is None:
             return
         try:
             for event in self._session.load():
@@ -259,7 +273,6 @@ class Bridge:
                     return
         except Exception as error:  # noqa: BLE001 - the thread's edge
             self._tell(StartFailed(failure(error), fatal=False))
-        self._tell_view(self._session)
 
     def _news(self, turn: int, event: Event) -> None:
         assert self._batcher is not None
@@ -285,19 +298,17 @@ class Bridge:
         if self._session is None:
             self._tell(Replied(job, command.name, _refusal(self._no_session), last=True))
             return
-        self._running, last = job, Reply()
-        replies = command.run(self._session, args)
+        self._running, last, told = job, Reply(), 0.0
         try:
-            pending: Reply | None = None
-            for reply in replies:
-                if pending is not None:
-                    self._tell(Replied(job, command.name, pending, last=False))
-                pending = reply
-                if self._cancels[job].cancelled:
-                    replies.close() if hasattr(replies, "close") else None
-                    pending = Reply("Stopped.", ok=False)
-                    break
-            last = pending or Reply()
+            with contextlib.closing(_closable(command.run(self._session, args))) as replies:
+                for reply in replies:
+                    last = reply
+                    if self._cancels[job].cancelled:
+                        last = Reply("Stopped.", ok=False)
+                        break
+                    if time.monotonic() - told > 1.0 / self._fps:  # an ingestion reports every file
+                        self._tell(Replied(job, command.name, reply, last=False))
+                        told = time.monotonic()
         except Exception as error:  # noqa: BLE001 - the thread's edge
             last = _refusal(failure(error))
         finally:
@@ -315,6 +326,10 @@ class Bridge:
             call_soon(self._loop, _settle, future, None, error)
         else:
             call_soon(self._loop, _settle, future, result, None)
+
+
+def _closable(replies: Iterator[Reply]) -> Generator[Reply, None, None]:
+    yield from replies
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

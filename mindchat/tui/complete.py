@@ -14,7 +14,7 @@ from mindchat.commands import COMMANDS
 
 MOST = 40
 """Most suggestions of one list."""
-PATH_COMMANDS = frozenset({"index", "remove", "export"})
+PATH_COMMANDS = frozenset({"index", "remove", "export", "trace"})
 """Commands whose first argument is a path."""
 
 

@@ -5,6 +5,7 @@ Owns: the entries made of screen actions and of the slash commands. A command wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,5 +39,5 @@ def entries(app: MindChatApp) -> Iterator[SystemCommand]:
     for title, text, action in SCREENS:
         yield SystemCommand(title, text, partial(chat.run_action, action))
     for command in COMMANDS.values():
-        needs = "<" in command.usage or command.usage.rstrip().endswith(("TEXT", "PATH", "ID"))
+        needs = len(re.sub(r"\[[^\]]*\]", "", command.usage).split()) > 1
         yield SystemCommand(f"/{command.name}", command.help, partial(chat.offer, command.name, needs))

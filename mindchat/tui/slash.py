@@ -6,7 +6,7 @@ Owns: finding the command, the nearest match for a mistyped one (the text goes b
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mindchat.clean import clean_line
 from mindchat.commands import COMMANDS, Reply, nearest
@@ -15,16 +15,29 @@ from mindchat.session import Session
 from mindchat.trace import Trace
 from mindchat.tui import complete
 from mindchat.tui.sources import find_source
+from mindchat.tui.trial import trial
 from mindchat.tui.widgets.memory import MemoryPane, rows_of
 from mindchat.tui.widgets.prompt import Prompt, Submitted
 from mindchat.values import Citation, Passage
 
 if TYPE_CHECKING:
+    from mindchat.tui.app import MindChatApp
     from mindchat.tui.screens.chat import ChatScreen
 
 Place = tuple[str, Passage | None, Citation | None]
 MEMORY_COMMANDS = frozenset({"memory", "remember", "forget", "undo"})
 ALIASES = {"exit": "quit", "q": "quit", "?": "help"}
+
+
+OPENS_SCREEN = frozenset({"sessions", "model", "compare"})
+"""Actions whose screen shows what the reply's text would say."""
+
+
+def list_models(session: Session) -> list[Any]:
+    """Catalogue and installed models."""
+    from mindchat.models.store import Store
+
+    return list(Store(session.rooms.paths.models).list())
 
 
 class Slash:
@@ -34,6 +47,12 @@ class Slash:
         self._chat = chat
         self._choices: dict[str, list[str]] = {}
         self._asked: set[str] = set()
+
+    @property
+    def _app(self) -> MindChatApp:
+        app = self._chat.app
+        assert hasattr(app, "open_sheet")
+        return cast("MindChatApp", app)
 
     # ── completion ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -61,7 +80,7 @@ class Slash:
         name, _, args = text[1:].partition(" ")
         name = ALIASES.get(name.strip().lower(), name.strip().lower())
         if name == "quit":  # must work while the engine thread is busy
-            self._chat.app.leave()  # type: ignore[attr-defined]
+            self._app.leave()
             return
         command = COMMANDS.get(name)
         if command is None:
@@ -103,7 +122,7 @@ class Slash:
         try:
             reply = await self.fetch("memory", "list")
         except MindChatError as error:
-            self._chat.app.notify(f"{error.message} {error.hint}", severity="warning")
+            self._app.notify(f"{error.message} {error.hint}", severity="warning")
             return
         self._chat.query_one(MemoryPane).list_facts("All facts", rows_of(reply.data) or [])
 
@@ -119,9 +138,10 @@ class Slash:
     # ── actions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _quit(self, _: str, __: Any) -> None:
-        self._chat.app.leave()  # type: ignore[attr-defined]
+        self._app.leave()
 
     async def _new(self, _: str, __: Any) -> None:
+        self._chat.expect_history()
         await self._chat.clear(session=True)
 
     async def _clear(self, _: str, __: Any) -> None:
@@ -141,7 +161,7 @@ class Slash:
 
     async def _copy(self, _: str, data: Any) -> None:
         if isinstance(data, str) and data:
-            self._chat.app.copy_text(data)  # type: ignore[attr-defined]
+            self._app.copy_text(data)
         else:
             self.copy_newest()
 
@@ -149,16 +169,16 @@ class Slash:
         """Copy the newest answer."""
         newest = self._chat.newest
         if newest is None or newest.trace.answer is None:
-            self._chat.app.notify("There is no answer to copy yet.")
+            self._app.notify("There is no answer to copy yet.")
         else:
-            self._chat.app.copy_text(newest.trace.answer.text)  # type: ignore[attr-defined]
+            self._app.copy_text(newest.trace.answer.text)
 
     def open_citation(self, trace: Trace, number: int) -> None:
         """The passage screen, at a citation of a turn."""
         citations = trace.answer.citations if trace.answer else ()
         at = next((index for index, citation in enumerate(citations) if citation.n == number), None)
         if at is None:
-            self._chat.app.notify(f"[{number}] has no source in this answer: unverified.", severity="warning")
+            self._app.notify(f"[{number}] has no source in this answer: unverified.", severity="warning")
             return
         known = {passage.id: passage for passage in trace.passages}
         self._open_places([(f"[{citation.n}]", known.get(citation.passage), citation) for citation in citations], at)
@@ -167,7 +187,7 @@ class Slash:
         from mindchat.tui.screens.passage import PassageScreen
 
         call = self._chat.bridge.call
-        self._chat.app.push_screen(PassageScreen(places, at, lambda passage, citation: call(lambda session: find_source(session, passage, citation))))
+        self._app.open_sheet(PassageScreen(places, at, lambda passage, citation: call(lambda session: find_source(session, passage, citation))))
 
     async def _passage(self, detail: str, data: Any) -> None:
         """`passage`: data is a Passage, a Citation, or several; `passage:N`: citation N of the newest answer."""
@@ -184,19 +204,25 @@ class Slash:
             await self._chat.note("", "There is no such passage.", ok=False)
 
     async def _compare(self, _: str, data: Any) -> None:
-        """data: two or more (label, Trace) of the same question."""
+        """data: section.key=value changes; the newest question is asked again under them, beside the answer that stands."""
+        newest = self._chat.newest
+        if newest is None or newest.trace.state not in ("answered", "failed", "cancelled"):
+            await self._chat.note("", "There is no finished answer to compare with.", ok=False)
+            return
         from mindchat.tui.screens.compare import CompareScreen
 
-        sides = [(str(label), trace) for label, trace in data] if isinstance(data, list | tuple) else []
-        if sides:
-            self._chat.app.push_screen(CompareScreen(sides))
+        changes = [str(change) for change in data]
+        view = self._chat.view
+        screen = CompareScreen([(f"now: {view.policy}/{view.filter}", newest.trace), (" ".join(changes), Trace())], self._chat.bridge.cancel)
+        self._chat.trials[self._chat.bridge.turn(lambda session, cancel: trial(session, changes, cancel))] = screen
+        self._app.open_sheet(screen)
 
-    async def _models(self, _: str, data: Any) -> None:
-        """data: models with id, title, installed, needs_bytes, memory_bytes, window, licence."""
+    async def _model(self, _: str, data: Any) -> None:
+        """The model picker; data: models as `models list` has them, None: read here."""
         from mindchat.tui.screens.models import ModelsScreen
 
-        models = list(data) if isinstance(data, list | tuple) else []
-        self._chat.app.push_screen(ModelsScreen(models, self._chat.view.model), self._picked)
+        models = list(data) if isinstance(data, list | tuple) else await self._chat.bridge.call(list_models)
+        self._app.open_sheet(ModelsScreen(models, self._chat.view.model), self._picked)
 
     def _picked(self, name: str | None) -> None:
         if name:
@@ -205,7 +231,7 @@ class Slash:
     async def _sessions(self, _: str, __: Any) -> None:
         from mindchat.tui.screens.sessions import SessionsScreen
 
-        self._chat.app.push_screen(SessionsScreen(self._chat.bridge.call, self.resume, self._chat.view.id))
+        self._app.open_sheet(SessionsScreen(self._chat.bridge.call, self.resume, self._chat.view.id))
 
     async def resume(self, id: str) -> None:
         """Continue another session: its history replaces the transcript."""
@@ -226,6 +252,6 @@ ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
     "passage": Slash._passage,
     "sessions": Slash._sessions,
     "compare": Slash._compare,
-    "models": Slash._models,
+    "model": Slash._model,
 }
 """Reply.action (before the colon) → what the screen does; after the colon stands a detail, Reply.data is its material."""

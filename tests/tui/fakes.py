@@ -248,13 +248,17 @@ class FakeModel:
     id, window = "smollm2-135m", 32768
 
 
-class FakeRooms:
-    def __init__(self, home: Path) -> None:
-        self.paths = Paths(home, home, home, home / "cache", home / "models")
-        self.library, self.registry = FakeLibrary(), FakeRegistry()
-        self.memory: Any = object()
-        self.chats: Any = FakeChats()
-        self.project = "demo"
+class FakeRooms(Struct):
+    paths: Paths
+    library: FakeLibrary
+    registry: FakeRegistry
+    memory: Any
+    chats: Any
+    project: str = "demo"
+
+
+def rooms(home: Path) -> FakeRooms:
+    return FakeRooms(Paths(home, home, home, home / "cache", home / "models"), FakeLibrary(), FakeRegistry(), object(), FakeChats())
 
 
 class FakeSession:
@@ -262,7 +266,7 @@ class FakeSession:
 
     def __init__(self, home: Path, *, script: Callable[[str], list[ev.Event]] = turn, pause: float = 0.0, load_seconds: float = 0.0) -> None:
         self.config = settings.change(Config(), "model.name", "smollm2-135m")
-        self.rooms = FakeRooms(home)
+        self.rooms = rooms(home)
         self.incognito = False
         self.id: str | None = None
         self.turns: list[Trace] = []

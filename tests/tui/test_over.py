@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mindchat import commands
+from mindchat import events as ev
 from mindchat.commands import Command, Reply
-from mindchat.trace import fold_all
 from mindchat.tui.sources import find_source
-from mindchat.values import Citation
+from mindchat.values import Answer, Citation
 
 
 @pytest.fixture
@@ -148,26 +148,32 @@ async def test_log_and_debug(stage: Any, tmp_path: Any) -> None:
         assert "smollm2-135m, ready" in s.text()
 
 
-async def test_compare_shows_both_sides_and_counts(stage: Any, fakes: Any, table: dict[str, Command]) -> None:
-    import mindchat.events as ev
-    from mindchat.values import Answer
-
-    one = fold_all(fakes.turn())
-    other = fold_all(
-        [
-            ev.TurnStarted(fakes.QUESTION, "", "m", "none", "none", 0, "user", "same"),
-            ev.AnswerReady(Answer("I am not sure", "unknown", True, 0.2), "answered", 2.0),
-        ]
-    )
-    add(table, "compare", Reply("", action="compare", data=[("policy mind", one), ("policy none", other)]))
+async def test_compare_asks_again_and_leaves_the_session_as_it_was(stage: Any, fakes: Any) -> None:
     async with stage((120, 40)) as s:
         await s.ready()
-        await s.say("/compare policy none")
-        await s.until(lambda: s.app.screen.id == "compare")
-        assert "policy mind" in s.text()
-        assert "≠ answers differ" in s.text()
-        assert "retrievals" in s.text()
-        assert "◂ fewest" in s.text()
+        await s.answer(fakes.QUESTION)
+        before = (s.session.config, s.session.id, list(s.session.history), list(s.session.turns))
+        s.session.script = lambda text: [
+            ev.TurnStarted(text, text, "m", "none", "none", 0, "user", "same"),
+            ev.AnswerReady(Answer("I am not sure", s.session.config.engine.policy + " " + s.session.config.memory.mode, True, 0.2), "answered", 2.0),
+        ]
+        await s.say("/compare engine.policy=once layout.repeat=0")
+        await s.until(lambda: s.app.screen.id == "compare" and "≠ answers differ" in s.text())
+        text = s.text()
+        assert "now: mind/auto" in text
+        assert "engine.policy=once layout.repeat=0" in text
+        assert "once readonly" in text
+        assert "◂ fewest" in text
+        await s.pilot.press("escape")
+        assert (s.session.config, s.session.id, s.session.history, s.session.turns) == before
+        assert len(s.chat.turns) == 1
+
+
+async def test_compare_with_a_wrong_setting_says_so(stage: Any, fakes: Any) -> None:
+    async with stage((120, 40)) as s:
+        await s.answer(fakes.QUESTION)
+        await s.say("/compare engine.polcy=once")
+        await s.until(lambda: "engine.policy" in s.text() and "unknown setting" in s.text())
 
 
 async def test_model_picker_switches(stage: Any, table: dict[str, Command]) -> None:
@@ -177,7 +183,7 @@ async def test_model_picker_switches(stage: Any, table: dict[str, Command]) -> N
         )
         for n in range(3)
     ]
-    called = add(table, "model", Reply("", action="models", data=models))
+    called = add(table, "model", Reply("not shown", action="model", data=models))
     async with stage() as s:
         await s.ready()
         await s.say("/model")

@@ -26,7 +26,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> dict[str, Command]:
         name: Command(name, f"/{name} [WORDS]", f"does {name}", run, (lambda _: ["search", "list"]) if name == "memory" else None)
         for name in ("memory", "model", "help", "index", "new", "quit")
     }
-    made["new"] = Command("new", "/new", "new", lambda session, args: iter([Reply("A new session.", action="new")]))
+    made["new"] = Command("new", "/new", "new", lambda session, args: iter([session.new() or Reply("A new session.", action="new")]))
     monkeypatch.setattr(commands, "COMMANDS", made)
     for module in ("complete", "slash", "palette"):
         monkeypatch.setattr(f"mindchat.tui.{module}.COMMANDS", made)
@@ -92,7 +92,7 @@ async def test_new_empties_the_transcript(stage: Any) -> None:
         await s.answer("x")
         await s.say("/new")
         await s.until(lambda: not s.chat.turns)
-        assert "Try" in s.text()
+        await s.until(lambda: "Try" in s.text())
 
 
 async def test_a_paste_never_sends(stage: Any) -> None:

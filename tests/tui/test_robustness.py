@@ -65,6 +65,7 @@ async def test_every_pane_and_screen(stage: Any, kind: str) -> None:
             assert_harmless(s)
             await s.pilot.press("escape")
             await s.until(lambda: s.app.screen is s.chat)
+            await s.chat.clear(session=True)
         assert s.app.is_running
 
 

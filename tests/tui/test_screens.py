@@ -98,6 +98,13 @@ async def test_keys_can_be_remapped(stage: Any) -> None:
         await s.until(lambda: "F9" in s.text())
 
 
+async def test_function_keys_work_from_the_prompt(stage: Any) -> None:
+    async with stage() as s:
+        assert s.app.focused is s.chat.query_one("#input")
+        await s.pilot.press("f6")
+        assert s.app.focused is not s.chat.query_one("#input")
+
+
 async def test_help_closes_with_escape(stage: Any) -> None:
     async with stage() as s:
         await s.pilot.press("f1")

@@ -23,7 +23,8 @@ from mindchat.tui import keys
 from mindchat.tui.bridge import LOADING, Bridge, EventsArrived, Replied, SessionChanged, SessionView, StartFailed
 from mindchat.tui.history import PromptHistory
 from mindchat.tui.ink import FAINT, MUTED, clickable, line
-from mindchat.tui.slash import Slash
+from mindchat.tui.screens.compare import CompareScreen
+from mindchat.tui.slash import OPENS_SCREEN, Slash
 from mindchat.tui.widgets.evidence import Evidence
 from mindchat.tui.widgets.hops import Hops
 from mindchat.tui.widgets.memory import MemoryPane, MemoryWish
@@ -52,6 +53,7 @@ class ChatScreen(Screen[None]):
         self.view = SessionView()
         self.turns: dict[int, TurnView] = {}
         self.notes: dict[int, Note] = {}
+        self.trials: dict[int, CompareScreen] = {}
         self.slash = Slash(self)
         self._loading = Trace()
         self._newest: int | None = None
@@ -139,6 +141,10 @@ class ChatScreen(Screen[None]):
                 self._loading = fold(self._loading, item)
             self._say_status()
             return
+        if event.turn in self.trials:
+            self.trials[event.turn].take(event.events)
+            self._say_status()
+            return
         view = self.turns.get(event.turn)
         if view is None or view.trace.state in ("answered", "failed", "cancelled"):
             return
@@ -175,7 +181,11 @@ class ChatScreen(Screen[None]):
         before, self.view = self.view, event.view
         self.query_one(Welcome).show(event.view)
         self.query_one(MemoryPane).set_mode("incognito" if event.view.incognito else event.view.memory)
-        if before.id is not None and event.view.id is not None and before.id != event.view.id and self.turns:
+        if event.view.model != before.model and before.model and not event.view.model_ready:
+            self._loading, self._broken = Trace(), ""
+            self.bridge.load()
+        moved = before.id is not None and event.view.id is not None and before.id != event.view.id
+        if moved and self.turns and before.history != event.view.history:
             await self.clear(session=True)  # a command went to another session
             self._known_session = False
         if not self._known_session:
@@ -234,7 +244,11 @@ class ChatScreen(Screen[None]):
     async def on_replied(self, event: Replied) -> None:
         """Progress or result of a command."""
         reply: Reply = event.reply
-        if reply.text:
+        action = reply.action.partition(":")[0]
+        if reply.text and action == "new":  # the transcript is about to be emptied
+            if event.last:
+                self.app.notify(reply.text)
+        elif reply.text and action not in OPENS_SCREEN:
             if event.job in self.notes:
                 self.notes[event.job].say(reply.text, ok=reply.ok)
             else:
@@ -260,6 +274,8 @@ class ChatScreen(Screen[None]):
         elif (event.name, event.args) == ("memory", "list"):
             self.run_worker(self.slash.list_memory(), group="memory", exclusive=True, exit_on_error=False)
         else:
+            if self.has_class("-narrow"):
+                self.action_pane("")  # the reply stands in the chat
             await self.slash.run(f"/{event.name} {event.args}")
 
     # ── status ───────────────────────────────────────────────────────────────────────────────────────────────────────

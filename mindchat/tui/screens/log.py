@@ -48,7 +48,7 @@ class TextSheet(Sheet):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy_all", "Copy all", id="sheet.copy")]
 
     def __init__(self, name: str, text: str, content: Content | None = None, note: str = "") -> None:
-        super().__init__()
+        super().__init__(id=name.lower())
         self.NAME, self._plain, self._content, self._note = name, text, content, note
 
     def body(self) -> ComposeResult:

@@ -103,7 +103,9 @@ class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
     repeat: Annotated[int, Meta(ge=0, le=10)] | Literal["auto"] = 1
     role: Literal["user", "assistant"] = "user"
     as_: Literal["same", "reverse", "shuffle", "paraphrase", "summary", "core"] = field(default="same", name="as")
+    order: Literal["paper", "docs_first"] = "paper"
     cot: bool = False
+    auto_entropy: Weight = 0.5
 
 
 class AnswerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -64,7 +64,7 @@ class PromptBuilt(Struct, frozen=True, tag_field="type", tag="PromptBuilt"):
     tokens: int
     window: int
     purpose: str
-    """reasoning | answer."""
+    """reasoning | probe (a short answer that decides about repeating) | thinking | answer."""
 
 
 class DocumentDropped(Struct, frozen=True):
@@ -219,7 +219,7 @@ class ModelAsked(Struct, frozen=True, tag_field="type", tag="ModelAsked"):
     """One finished model call."""
 
     kind: str
-    """draft, redraft, extract, filter, query, rewrite, sample, choose, attention, verify, answer …"""
+    """draft, redraft, extract, filter, query, rewrite, sample, choose, attention, verify, probe, paraphrase, summary, thinking, answer …"""
     prompt_tokens_new: int
     prompt_tokens_cached: int
     generated: int

@@ -134,7 +134,8 @@ def _accepted(trace: Trace, event: ev.DraftAccepted) -> Trace:
     kept = trace.kept_tokens + event.tokens
     if event.channel == "answer":
         return replace(trace, drafting=(), answer_text=trace.answer_text + event.text, kept_tokens=kept)
-    return replace(_sentence(trace, accepted=True), drafting=(), reasoning=trace.reasoning + event.text, kept_tokens=kept)
+    judged = trace.sentences[-1:] and trace.sentences[-1].text == event.text  # thinking before the answer is accepted without a verdict
+    return replace(_sentence(trace, accepted=True) if judged else trace, drafting=(), reasoning=trace.reasoning + event.text, kept_tokens=kept)
 
 
 def _opened(trace: Trace, number: int, trigger: ev.RetrievalTriggered | None) -> Trace:
@@ -259,9 +260,30 @@ def _citation_report(citation: Citation) -> dict[str, Any]:
     return dict(msgspec.to_builtins(citation))
 
 
+def _layout_report(started: ev.TurnStarted) -> dict[str, Any]:
+    repeat = started.repeat if started.repeat >= 0 else "auto"
+    return {"repeat": repeat, "role": started.role, "as": started.as_, "cot": started.cot}
+
+
+def _context_report(trace: Trace) -> dict[str, Any]:
+    """The newest prompt: passages of each copy, their places (from 1) in each copy, what was left out, and how much of it was computed anew."""
+    context, prefill = trace.context, trace.prefill
+    copies = context.copies if context else ()
+    passages = dict.fromkeys(passage for copy in copies for passage in copy)
+    return {
+        "copies": [list(copy) for copy in copies],
+        "positions": {passage: [copy.index(passage) + 1 if passage in copy else None for copy in copies] for passage in passages},
+        "dropped": [{"passage": d.passage, "why": d.why} for d in trace.dropped],
+        "tokens": context.tokens if context else 0,
+        "tokens_new": prefill.total - prefill.cached if prefill else 0,
+        "tokens_cached": prefill.cached if prefill else 0,
+        "window": context.window if context else 0,
+    }
+
+
 def report(trace: Trace) -> dict[str, Any]:
     """The object of `ask --json` (contract). Only "timing" may differ between two equal runs."""
-    started, answer, context = trace.started, trace.answer, trace.context
+    started, answer = trace.started, trace.answer
     shown = {
         "question": trace.question,
         "standalone": started.standalone if started else "",
@@ -275,14 +297,9 @@ def report(trace: Trace) -> dict[str, Any]:
         "model": started.model if started else "",
         "policy": started.policy if started else "",
         "filter": started.filter if started else "",
-        "layout": {"repeat": started.repeat, "role": started.role, "as": started.as_, "cot": started.cot} if started else {},
+        "layout": _layout_report(started) if started else {},
         "hops": [_hop_report(hop) for hop in trace.hops],
-        "context": {
-            "copies": [list(copy) for copy in context.copies] if context else [],
-            "dropped": [{"passage": d.passage, "why": d.why} for d in trace.dropped],
-            "tokens": context.tokens if context else 0,
-            "window": context.window if context else 0,
-        },
+        "context": _context_report(trace),
         "learned": [{"id": item.fact.id, "new": item.new} for item in trace.learned],
         "counts": counts(trace),
         "timing": {

@@ -19,7 +19,7 @@ from mindchat.errors import UsageError
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.paths import Paths, find_paths, private
-from mindchat.ports import Engine, Memory, Model, Retriever
+from mindchat.ports import Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
 from mindchat.values import Passage
 
@@ -73,7 +73,14 @@ def load_model(config: Config, progress: Callable[[ModelLoading], None]) -> Mode
     return open_model(config.model, find_paths(config.paths.models).models, progress)
 
 
-def build_engine(config: Config, retriever: Retriever, memory: Memory | None, model: Model, given: tuple[Passage, ...] = ()) -> Engine:
+def build_engine(
+    config: Config,
+    retriever: Retriever,
+    memory: Memory | None,
+    model: Model,
+    given: tuple[Passage, ...] = (),
+    rewordings: Rewordings | None = None,
+) -> Engine:
     """The loop with the configured plug-ins; `given` passages stand in the prompt from the start. Raises CapabilityError, UsageError."""
     from mindchat.engine.loop import LoopEngine, Parts
     from mindchat.entities import FILTERS
@@ -92,6 +99,7 @@ def build_engine(config: Config, retriever: Retriever, memory: Memory | None, mo
             plug(COMPOSERS, config.layout.role, "role")(config),
             versions(),
             given,
+            rewordings,
         ),
         config,
     )
@@ -118,7 +126,7 @@ def open_session(
         config,
         rooms(config, session, incognito),
         open_model=load_model,
-        build_engine=lambda config, rooms, model: build_engine(config, rooms.library, rooms.memory, model),
+        build_engine=lambda config, rooms, model: build_engine(config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths)),
         open_rooms=rooms,
         id=session,
         incognito=incognito,
@@ -168,6 +176,13 @@ def open_facts(config: Config, paths: Paths, project: str) -> FactMemory:
     return FactMemory(paths.memory_db, config.memory, project=project, session=session, model=config.model.name)
 
 
+def open_rewordings(paths: Paths) -> Rewordings:
+    """Paraphrases and summaries of documents, kept in the cache folder."""
+    from mindchat.engine.rewording import RewordingFile
+
+    return RewordingFile(paths.cache / "rewordings.jsonl")
+
+
 def open_store(config: Config, paths: Paths) -> Store:
     """Models on this machine and in the catalogue."""
     from mindchat.models.store import Store
@@ -196,12 +211,13 @@ class Bench:
         given = tuple(_passages(corpus.passages)) if corpus.kind == "given" else ()
         retriever = self._retriever(config, corpus)
         memory = self._memory(config, corpus.memory)
+        rewordings = open_rewordings(self._paths)
         rooms = Rooms(self._paths, self._registry, retriever, memory, None, "evaluation")
         return Session(
             config,
             rooms,
             open_model=self._model,
-            build_engine=lambda config, rooms, model: build_engine(config, retriever, memory, model, given),
+            build_engine=lambda config, rooms, model: build_engine(config, retriever, memory, model, given, rewordings),
             open_rooms=lambda config, session, incognito: rooms,
         )
 

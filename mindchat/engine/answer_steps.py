@@ -1,33 +1,41 @@
 """The steps from the end of the reasoning to the answer; each yields events and returns its result.
 
-Owns: the answer call and what is made of its words. Does not own: the reasoning before it (engine.turn), wording (prompts), citations
-and confidence (engine.answering). Source: MIND §3.4; CoRe Tables 4 and 11.
+Owns: the answer call (after thinking, if wished) and what is made of its words. Does not own: how often the documents are read
+(engine.reading), the reasoning before it (engine.turn), wording (prompts), citations and confidence (engine.answering).
+Source: MIND §3.4; CoRe Tables 4 and 11; Table 7 for thinking first.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.answers import extract_short
 from mindchat.clean import clean
 from mindchat.engine.answering import abstains, cite, confidence
+from mindchat.engine.budget import History
+from mindchat.engine.drafting import joined
+from mindchat.engine.generation import generate, shown
+from mindchat.engine.reading import Probe, Reading, answer_layout, decide
 from mindchat.events import Event
-from mindchat.signals import received
-from mindchat.values import Answer, Attended, Draft, Finish, Finished, Harvest, Prefilled, Prompt, Signal, Token
+from mindchat.prompts.core import extraction
+from mindchat.values import Answer, Draft, Finish, Harvest, Hop, Kept, Message, Prompt
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
+EXTRACTION_TOKENS = 64
+"""Kept free for the request that follows the thinking (Table 7) and the template around it."""
+
 
 def answer(turn: Turn) -> Generator[Event, None, Answer]:
-    """One answer call over question, facts, passages and reasoning (MIND §3.4), the context repeated (CoRe)."""
+    """One answer over question, facts, passages and reasoning (MIND §3.4), the context repeated (CoRe)."""
     yield turn.step("answer")
-    repeat = turn.config.layout.repeat
-    prompt = yield from turn.compose("answer", turn.config.answer.max_tokens, repeat if isinstance(repeat, int) else 1)
-    draft = yield from generate(turn, prompt)
+    reading = yield from decide(turn)
+    draft = yield from _draft(turn, reading)
     text = clean(draft.text).strip()
     short = extract_short(f"Answer: {text}")
     sure = confidence(draft)
@@ -39,30 +47,42 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
     return Answer(text, short, abstained, sure, citations, why)
 
 
-def generate(turn: Turn, prompt: Prompt) -> Generator[Event, None, Draft]:
-    """The answer's words as they come."""
-    model = turn.parts.model
-    want = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION}) & model.provides
-    tokens: list[Token] = []
-    rows: list[Attended] = []
-    finish = Finish.OPEN
-    turn.cancel.check()
-    model.usage()
-    started = time.monotonic()
-    for item in model.stream(prompt, want=want, max_tokens=turn.config.answer.max_tokens, stop=("\n",), cancel=turn.cancel):
-        match item:
-            case Prefilled():
-                yield ev.PromptPrefilled(item.done, item.total, item.cached, item.seconds)
-            case Token():
-                tokens.append(item)
-                turn.first_token = turn.first_token or time.monotonic()
-                turn.answer_words += clean(item.text)
-                yield ev.TokenDrafted(item, "answer")
-            case Attended():
-                rows.append(item)
-            case Finished():
-                finish = item.finish
-    turn.ask.meter("answer", started)
-    yield from turn.ask.drain()
-    settled = received(rows, len(tokens)) if Signal.ATTENTION in want else None
-    return Draft("".join(token.text for token in tokens), tuple(tokens), settled, finish)
+def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, Draft]:
+    """The answer's words, by the way that settings and reading ask for."""
+    if reading.probe is not None:
+        return (yield from _completed(turn, reading.probe))
+    if turn.config.layout.cot:
+        return (yield from _thought(turn, reading))
+    limit = turn.config.answer.max_tokens
+    prompt = yield from turn.compose("answer", limit, answer_layout(turn, reading.copies, reading.told))
+    return (yield from generate(turn, prompt, kind="answer", max_tokens=limit))
+
+
+def _completed(turn: Turn, probed: Probe) -> Generator[Event, None, Draft]:
+    """The probe's words become the answer; if the probe's limit cut them, they are continued by their own ids."""
+    draft = probed.draft
+    for token in draft.tokens:
+        yield shown(turn, token, "answer")
+    left = turn.config.answer.max_tokens - len(draft.tokens)
+    if draft.finish is not Finish.LENGTH or left <= 0:
+        return draft
+    *before, prefill = probed.prompt.messages
+    prompt = Prompt((*before, Message("assistant", (*prefill.segments, Kept(draft.ids, draft.text)))))
+    yield turn.built(prompt, "answer", turn.parts.model.count(prompt))
+    rest = yield from generate(turn, prompt, kind="answer", max_tokens=left, after=len(draft.tokens))
+    return joined(draft, rest) if rest.tokens else replace(draft, finish=rest.finish)
+
+
+def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, Draft]:
+    """Table 7: think step by step, then give the short answer; the second call only appends to the first."""
+    limit, thinking = turn.config.answer.max_tokens, turn.config.engine.reasoning_tokens
+
+    def layout(hop: Hop, history: History) -> Prompt:
+        return turn.parts.composer.think(hop, reading.copies, history, reading.told)
+
+    prompt = yield from turn.compose("thinking", thinking + limit + EXTRACTION_TOKENS, layout)
+    thought = yield from generate(turn, prompt, kind="thinking", max_tokens=thinking, stop=(), channel="reasoning")
+    yield ev.DraftAccepted(clean(thought.text), "reasoning", len(thought.tokens))
+    second = extraction(prompt, thought)
+    yield turn.built(second, "answer", turn.parts.model.count(second))
+    return (yield from generate(turn, second, kind="answer", max_tokens=limit))

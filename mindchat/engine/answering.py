@@ -1,6 +1,6 @@
 """What can be said about a finished answer: where it stands in the passages, how sure the model was, whether it abstained.
 
-Owns: citations (contract: by span, exact then folded; by the model's own [n]), confidence, abstention. Does not own: generating the answer.
+Owns: citations (contract: by span, exact then folded; by the model's own [n]), confidence, uncertainty, abstention. Does not own: generating it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from mindchat.answers import says_unknown
-from mindchat.values import Citation, Draft, Passage
+from mindchat.answers import extract_short, says_unknown
+from mindchat.values import Citation, Draft, Passage, Token
 
 _NOT_CITABLE = frozenset({"yes", "no", "true", "false", "unknown", "none"})
 _MODEL_MARK = re.compile(r"\[(\d{1,2})\]")
@@ -60,6 +60,11 @@ def locate(answer: str, text: str) -> tuple[int, int] | None:
     return None
 
 
+def citable(short: str) -> bool:
+    """Whether the place of a short answer in a text says anything: "yes" or a single letter stands everywhere."""
+    return len(short) > 1 and short.casefold() not in _NOT_CITABLE
+
+
 def cite(short: str, full: str, prompted: Sequence[Passage]) -> tuple[Citation, ...]:
     """Where the short answer stands in prompted passages, and the passages that the model named by number."""
     citations: list[Citation] = []
@@ -73,7 +78,7 @@ def cite(short: str, full: str, prompted: Sequence[Passage]) -> tuple[Citation, 
                 Citation(len(citations) + 1, passage.document, passage.id, where[1], where[2], quote, "span" if by == "span" else "model")
             )
 
-    if len(short) > 1 and short.casefold() not in _NOT_CITABLE:
+    if citable(short):
         for passage in prompted:
             if span := locate(short, passage.text):
                 add(passage, span, "span")
@@ -98,3 +103,20 @@ def abstains(short: str, sure: float | None, below: float) -> tuple[bool, str]:
     if sure is not None and sure < below:
         return True, f"{told} is below answer.abstain_below = {below:g}"
     return False, told
+
+
+def answer_tokens(draft: Draft) -> tuple[Token, ...]:
+    """The tokens that write the short answer; all with words in them if it cannot be found in the draft."""
+    text = draft.text
+    short = extract_short(f"Answer: {text}")
+    at = text.find(short) if short else -1
+    spans = zip(draft.tokens, draft.offsets(), strict=True)
+    inside = [token for token, span in spans if at != -1 and span.start < at + len(short) and span.end > at and token.text.strip()]
+    return tuple(inside or (token for token in draft.tokens if token.text.strip()))
+
+
+def answer_entropy(draft: Draft) -> float | None:
+    """Mean entropy of the answer's tokens, nats, ≥ 0; None if there is no answer or the model measures none."""
+    values = [token.entropy for token in answer_tokens(draft)]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None

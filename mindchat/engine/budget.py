@@ -16,6 +16,8 @@ from mindchat.events import DocumentDropped
 from mindchat.values import Budget, Hop, Prompt
 
 History = Sequence[tuple[str, str]]
+Layout = Callable[[Hop, History], Prompt]
+"""From what is left of a turn's state to the prompt."""
 
 
 class Fitted(Struct, frozen=True):
@@ -28,7 +30,7 @@ class Fitted(Struct, frozen=True):
     dropped: tuple[DocumentDropped, ...]
 
 
-def fit(compose: Callable[[Hop, History], Prompt], hop: Hop, history: History, count: Callable[[Prompt], int], budget: Budget) -> Fitted:
+def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], int], budget: Budget) -> Fitted:
     """Compose, count, and leave out one thing at a time until prompt and room fit into the window."""
     dropped: list[DocumentDropped] = []
     while True:

@@ -15,7 +15,7 @@ from mindchat.config import Config
 from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
-from mindchat.ports import NEVER, Cancel, Composer, EntityFilter, Extractor, Memory, Model, Policy, Retriever
+from mindchat.ports import NEVER, Cancel, Composer, EntityFilter, Extractor, Memory, Model, Policy, Retriever, Rewordings
 from mindchat.values import Passage, Signal
 
 FALLBACKS = ((Signal.ENTROPY, "rind-entropy"), (Signal.LOGPROB, "flare"))
@@ -35,6 +35,8 @@ class Parts(Struct, frozen=True):
     versions: dict[str, str] = {}
     given: tuple[Passage, ...] = ()
     """Passages that stand in the prompt from the start, in this order."""
+    rewordings: Rewordings | None = None
+    """Paraphrases and summaries written before; None: each turn writes its own."""
 
 
 class LoopEngine:

@@ -18,7 +18,7 @@ from mindchat.clean import clean, clean_line
 from mindchat.config import Config
 from mindchat.engine import answer_steps
 from mindchat.engine.ask import MeteredAsk
-from mindchat.engine.budget import Fitted, fit
+from mindchat.engine.budget import Fitted, Layout, fit
 from mindchat.engine.drafting import SentenceStream, beginning, joined
 from mindchat.errors import IndexMissingError
 from mindchat.events import Event
@@ -52,9 +52,7 @@ REWRITE_TOKENS = 48
 class Turn:
     """One question on its way to an answer."""
 
-    def __init__(
-        self, parts: Parts, config: Config, question: str, history: Sequence[tuple[str, str]], cancel: Cancel, started: float
-    ) -> None:
+    def __init__(self, parts: Parts, config: Config, question: str, history: Sequence[tuple[str, str]], cancel: Cancel, started: float) -> None:
         self.parts, self.config, self.cancel, self.started = parts, config, cancel, started
         self.words = language(config.engine.language)
         self.ask = MeteredAsk(parts.model, cancel, config.engine.seed, self.trial)
@@ -322,19 +320,20 @@ class Turn:
 
     # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def compose(self, purpose: str, room: int, copies: int = 0) -> Generator[Event, None, Prompt]:
-        """Lay out the prompt within the window, and show exactly what is sent."""
-        composer, model = self.parts.composer, self.parts.model
-
-        def layout(hop: Hop, history: Sequence[tuple[str, str]]) -> Prompt:
-            return self.open_prompt(hop, history) if purpose == "reasoning" else composer.answer(hop, copies, history)
-
-        fitted: Fitted = fit(layout, self.hop, self.history, model.count, Budget(model.window, room))
+    def compose(self, purpose: str, room: int, layout: Layout | None = None) -> Generator[Event, None, Prompt]:
+        """Lay out the prompt (None: the reasoning so far) within the window, and show exactly what is sent."""
+        model = self.parts.model
+        fitted: Fitted = fit(layout or self.open_prompt, self.hop, self.history, model.count, Budget(model.window, room))
         self.hop = fitted.hop
         if fitted.dropped:
             yield ev.DocumentsDropped(fitted.dropped)
-        yield ev.PromptBuilt(fitted.prompt, clean(model.render(fitted.prompt)), copies_of(fitted.prompt), fitted.tokens, model.window, purpose)
+        yield self.built(fitted.prompt, purpose, fitted.tokens)
         return fitted.prompt
+
+    def built(self, prompt: Prompt, purpose: str, tokens: int) -> Event:
+        """Exactly what is sent."""
+        model = self.parts.model
+        return ev.PromptBuilt(prompt, clean(model.render(prompt)), copies_of(prompt), tokens, model.window, purpose)
 
     def open_prompt(self, hop: Hop, history: Sequence[tuple[str, str]]) -> Prompt:
         """The reasoning so far, in the policy's format, to be continued."""

@@ -19,7 +19,7 @@ from mindchat.policies import POLICIES
 from mindchat.ports import NEVER, Ask, Cancel, Memory, Retriever
 from mindchat.prompts import COMPOSERS
 from mindchat.signals import received
-from mindchat.values import Attended, Draft, Harvest, Passage, Query, Recalled, Signal, Token
+from mindchat.values import Attended, Draft, Harvest, Kept, Passage, Prompt, Query, Recalled, Signal, Token
 
 E = TypeVar("E")
 ALL = frozenset(Signal)
@@ -152,3 +152,33 @@ def draft(*cells: tuple[str, float, float] | tuple[str, float], probability: flo
     tokens = tuple(Token(i, i, cell[0], math.log(probability) if probability else -cell[1], cell[1]) for i, cell in enumerate(cells))
     rows = [Attended(i, tuple(pulls[:i])) for i in range(len(cells))]
     return Draft("".join(cell[0] for cell in cells), tokens, received(rows, len(cells)))
+
+
+class ByPrompt(ScriptedModel):
+    """Answers by what the prompt asks for: the words that the assistant's turn begins with. Unlike a tape it cannot run out."""
+
+    def __init__(self, answers: Mapping[str, str], **rest: Any) -> None:
+        super().__init__([], provides=rest.pop("provides", ALL), **rest)
+        self.answers = answers
+        self._sampling = False
+        self.calls: list[str] = []
+        """The kind of each call: extract, cot, query, ask, answer, decompose, rewrite, sample, draft, redraft."""
+
+    def _next(self, prompt: Prompt) -> Reply:
+        self.prompts.append(prompt)
+        last = prompt.messages[-1]
+        opening = last.text if last.role == "assistant" else ""
+        written = any(isinstance(segment, Kept) for segment in last.segments)
+        kind = "sample" if self._sampling else KINDS.get(opening, "redraft" if written else "draft")
+        self.calls.append(kind)
+        return Reply(self.answers.get(kind, ""))
+
+    def sample(self, prompt: Prompt, **rest: Any) -> Sequence[Draft]:
+        self._sampling = True
+        try:
+            return super().sample(prompt, **rest)
+        finally:
+            self._sampling = False
+
+
+KINDS = {"Names:": "extract", "1": "cot", "Look up:": "query", "Ask:": "ask", "Answer:": "answer", "1.": "decompose", "Question:": "rewrite"}

@@ -151,7 +151,7 @@ class Turn:
                 break
             draft = yield from self.draft()
             if draft is None or not draft.text.strip():
-                self.stop = "answered" if draft is not None and self.hop.sentences else "empty_step"
+                self.stop = self.stop if self.hop.sentences else "empty_step"
                 break
             used += len(draft.tokens)
             yield self.step("judge")

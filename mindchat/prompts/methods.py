@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mindchat.prompts.core import NO_DOCUMENTS, PREFILL, escaped
+from mindchat.prompts.core import escaped
+from mindchat.prompts.core.wording import NO_DOCUMENTS, PREFILL
 from mindchat.prompts.side import exemplars
 from mindchat.values import Message, Prompt, Segment, Text
 

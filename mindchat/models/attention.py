@@ -89,14 +89,14 @@ def attach(model: Any, ids: Tensor) -> Probe | None:
 
 
 @torch.inference_mode()
-def eager_rows(model: Any, ids: Tensor) -> Tensor:
-    """Reference: eager attention of the last layer, mean over heads, for all tokens of ids (1, T) -> (T, T)."""
+def eager(model: Any, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Reference for ids (1, T): eager attention of the last layer, mean over heads (T, T), and the logits (T, V)."""
     model.set_attn_implementation("eager")
     try:
         output = model(input_ids=ids, use_cache=False, output_attentions=True)
     finally:
         model.set_attn_implementation(NAME)
-    return output.attentions[-1][0].float().mean(dim=0)  # type: ignore[no-any-return]
+    return output.attentions[-1][0].float().mean(dim=0), output.logits[0]
 
 
 def agrees(measured: list[Tensor], reference: Tensor, dtype: torch.dtype) -> bool:

@@ -19,7 +19,7 @@ from mindchat.models import attention, fast
 from mindchat.models.cache import KV, windows_of
 from mindchat.models.signals import entropy_of, log_probabilities
 
-_CHECKED = 4
+_CHECKED = 3
 """Steps that the self-checks at load compare."""
 _MAX_KL = {False: 1e-4, True: 0.1}
 """Largest Kullback-Leibler divergence, nats, of the fast step's distributions from the network's own: full precision, int8."""
@@ -43,12 +43,9 @@ class Backbone:
         layers = self._decoder.layers
         self._middle = layers[max(len(layers) // 2 - 1, 0)]
         self.fast: fast.FastStep | None = None
-        ids = torch.tensor([list(sample)], device=self.device)
-        for precision in dict.fromkeys((int8, False)):
-            self.fast = self._checked_fast(ids, int8=precision)
-            if self.fast is not None:
-                break
-        self.probe = self._checked_probe(ids)
+        self._probe: attention.Probe | None = None
+        self.measures = self._check(torch.tensor([list(sample)], device=self.device), int8=int8)
+        """Whether step() gives attention rows, checked against eager attention: the model must not pretend."""
 
     @property
     def arithmetic(self) -> str:
@@ -75,18 +72,18 @@ class Backbone:
 
     def step(self, ids: Tensor, kv: KV, *, row: bool = False) -> tuple[Tensor, Tensor | None]:
         """Feed one token to each sequence, ids (B, 1): logits (B, V), and with `row` the last layer's attention row (B, positions held)."""
-        row = row and self.probe is not None
+        row = row and self.measures
         if self.fast is not None:
             logits, measured, _ = self.fast(ids, kv, row=row)
             return logits, self._whole(measured, kv)
-        if self.probe is None or not row:
+        if self._probe is None or not row:
             return self._last(ids, kv), None
-        self.probe.on = True
+        self._probe.on = True
         try:
             logits = self._last(ids, kv)
         finally:
-            self.probe.on = False
-        return logits, self._whole(self.probe.row, kv)
+            self._probe.on = False
+        return logits, self._whole(self._probe.row, kv)
 
     @torch.inference_mode()
     def middle(self, ids: Tensor, kv: KV) -> tuple[Tensor, Tensor]:
@@ -117,32 +114,35 @@ class Backbone:
         return torch.nn.functional.pad(row, (kv.length - row.shape[1], 0))
 
     @torch.inference_mode()
-    def _checked_fast(self, ids: Tensor, *, int8: bool) -> fast.FastStep | None:
-        """The fast step if its distributions on the sample are the network's own; otherwise None."""
-        step = fast.build(self.model, int8=int8)
-        if step is None:
-            return None
-        kv = self.fresh()
+    def _check(self, ids: Tensor, *, int8: bool) -> bool:
+        """Choose the step: the fast one if its distributions on the sample are the network's own. Returns whether its rows are right too."""
+        registered = self.model.config._attn_implementation == attention.NAME
         first = ids.shape[1] - _CHECKED
-        self.forward(ids[:, :first], kv)
-        mine = log_probabilities(torch.cat([step(ids[:, i : i + 1], kv)[0] for i in range(first, ids.shape[1])]))
-        whole = self.forward(ids, self.fresh(), _CHECKED)
-        assert whole is not None
-        own = log_probabilities(whole[0])
-        divergence = -entropy_of(own) - (own.exp() * mine).sum(dim=-1)
-        return step if float(divergence.max()) <= _MAX_KL[int8] else None
+        rows, logits = attention.eager(self.model, ids) if registered else (None, self.model(input_ids=ids, use_cache=False).logits[0])
+        start = self.fresh()
+        self.forward(ids[:, :first], start)
+        self.measures = True  # for the time of the check
+        for precision in dict.fromkeys((int8, False)):
+            self.fast = fast.build(self.model, int8=precision)
+            if self.fast is None:
+                break
+            mine, measured = self._steps(ids[:, first:], start)
+            if self._divergence(logits[first:], mine) <= _MAX_KL[precision]:
+                return rows is not None and attention.agrees(measured, rows, torch.int8 if precision else self.model.dtype)
+            self.fast = None
+        self._probe = attention.attach(self.model, ids) if registered else None
+        if self._probe is None or rows is None:
+            return False
+        return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
 
-    def _checked_probe(self, ids: Tensor) -> attention.Probe | None:
-        """The probe if what it measures on the sample equals eager attention; otherwise None: the model must not pretend."""
-        if self.model.config._attn_implementation != attention.NAME:
-            return None
-        self.probe = attention.attach(self.model, ids)
-        if self.probe is None:
-            return None
-        kv = self.fresh()
-        self.forward(ids[:, :-_CHECKED], kv)
-        rows = [self.step(ids[:, i : i + 1], kv, row=True)[1] for i in range(ids.shape[1] - _CHECKED, ids.shape[1])]
-        measured = [row[0] for row in rows if row is not None]
-        reference = attention.eager_rows(self.model, ids)
-        precision = torch.int8 if self.arithmetic == "int8" else self.model.dtype
-        return self.probe if attention.agrees(measured, reference, precision) else None
+    def _steps(self, ids: Tensor, start: KV) -> tuple[Tensor, list[Tensor]]:
+        """Logits (T, V) and attention rows of ids (1, T), fed one by one behind a copy of `start`."""
+        kv = start.branch(start.length)
+        both = [self.step(ids[:, i : i + 1], kv, row=True) for i in range(ids.shape[1])]
+        return torch.cat([logits for logits, _ in both]), [row[0] for _, row in both if row is not None]
+
+    @staticmethod
+    def _divergence(own: Tensor, mine: Tensor) -> float:
+        """Largest KL divergence, nats, over the rows of two sets of logits (T, V)."""
+        full = log_probabilities(own)
+        return float((-entropy_of(full) - (full.exp() * log_probabilities(mine)).sum(dim=-1)).max())

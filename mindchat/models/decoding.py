@@ -87,6 +87,11 @@ class Trie:
         self._open = list(options)
         self._depth = 0
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can follow what was picked."""
+        return all(len(option) == self._depth for option in self._open)
+
     def pick(self, logits: Tensor, ends: Sequence[int]) -> int | None:
         """The most likely id that continues an option; None: an option is complete, and ending is likelier than going on. logits (V,)."""
         next_ids = sorted({option[self._depth] for option in self._open if len(option) > self._depth})
@@ -110,7 +115,7 @@ class Greedy:
         self._backbone, self._ends, self._request = backbone, ends, request
         self._decoder = vocabulary.detokenizer()
         self._trie = None if options is None else Trie(options)
-        self._limit = request.max_tokens if options is None else min(max(map(len, options)), request.max_tokens)
+        self._limit = request.max_tokens if options is None else max(map(len, options))
         self._measures = bool(request.want & {Signal.LOGPROB, Signal.ENTROPY})
         self._rows: deque[Attended] = deque()
 
@@ -121,7 +126,10 @@ class Greedy:
         finish = Finish.LENGTH
         for count in range(self._limit + 1):
             self._request.cancel.check()
-            if count == self._limit and self._trie is None:
+            if self._trie is not None and self._trie.closed:
+                finish = Finish.EOS
+                break
+            if count == self._limit:
                 break
             token = self._next(logits, count)
             if token is None:
@@ -134,7 +142,7 @@ class Greedy:
             if stopped:
                 finish = Finish.STOP
                 break
-            if count + 1 < self._limit or self._trie is not None:
+            if count + 1 < self._limit if self._trie is None else not self._trie.closed:
                 logits = self._feed(line, token.id, first)
         for last in [] if finish is Finish.STOP else tail.close(self._decoder.close()):
             yield last

@@ -24,6 +24,7 @@ ROPES = frozenset({"default", "linear", "llama3", "yarn"})
 """Rotary variants whose angles do not depend on how long the text already is."""
 REFINED = 128
 """Logits computed again from the full weights: int8 finds the likely ones, fp32 ranks and weighs them."""
+_BLOCK = 1 << 18
 WIDEST = 8
 """Most sequences that are stepped in int8: its kernel's work grows with each, while full weights are read once for all."""
 Projection = Callable[[Tensor], Tensor]
@@ -31,9 +32,17 @@ Projection = Callable[[Tensor], Tensor]
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Int8 weights and bfloat16 scales per output channel of (N, K); the scale is rounded first, so only the weights carry an error."""
-    scale = (weight.abs().amax(dim=1).clamp(min=1e-12) / 127).bfloat16()
-    scale = torch.where(scale.float() * 127 < weight.abs().amax(dim=1), torch.nextafter(scale, torch.full_like(scale, torch.inf)), scale)
-    return (weight / scale.float()[:, None]).round_().clamp_(-127, 127).to(torch.int8), scale
+    packed = torch.empty(weight.shape, dtype=torch.int8)
+    scales = torch.empty(len(weight), dtype=torch.bfloat16)
+    block = max(_BLOCK // weight.shape[1], 1)  # a block's intermediate results stay in the processor's cache
+    for at in range(0, len(weight), block):
+        rows = weight[at : at + block]
+        largest = rows.abs().amax(dim=1).clamp_(min=1e-12)
+        scale = (largest / 127).bfloat16()
+        scale = torch.where(scale.float() * 127 < largest, torch.nextafter(scale, torch.full_like(scale, torch.inf)), scale)
+        scales[at : at + block] = scale
+        packed[at : at + block] = (rows / scale.float()[:, None]).round_()
+    return packed, scales
 
 
 def _full(parts: list[nn.Linear]) -> Projection:

@@ -50,7 +50,7 @@ class HFModel:
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
         self._window: int = min(section.window or config.max_position_embeddings, config.max_position_embeddings)
-        measured = {Signal.ATTENTION} if self.backbone.probe is not None else set()
+        measured = {Signal.ATTENTION} if self.backbone.measures else set()
         self._provides = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.HIDDEN} | measured)
         self._used = [0, 0, 0]
 

@@ -35,7 +35,7 @@ def test_rows_of_generated_tokens_equal_eager_attention_in_every_family(tiny: An
     assert len(prompt) > 8  # longer than the tiny families' sliding window
     assert [row.query for row in rows] == list(range(len(ids)))
     assert [len(row.paid) for row in rows] == list(range(len(ids)))
-    reference = attention.eager_rows(model.backbone.model, torch.tensor([[*prompt, *ids]]))
+    reference = attention.eager(model.backbone.model, torch.tensor([[*prompt, *ids]]))[0]
     for row in rows:
         at = len(prompt) + row.query
         assert torch.allclose(torch.tensor(row.paid), reference[at, len(prompt) : at], atol=1e-4)
@@ -52,7 +52,7 @@ def test_pieces_cover_prompt_and_draft_up_to_the_span(tiny: Any) -> None:
     assert len(pieces) == len(rendered.ids) + 3
     assert "".join(piece.text for piece in pieces) == rendered.text + "".join(token.text for token in tokens[:3])
     assert {piece.origin for piece in pieces} == {"template", "question", "reasoning"}
-    reference = attention.eager_rows(model.backbone.model, torch.tensor([[*rendered.ids, *draft.ids]]))
+    reference = attention.eager(model.backbone.model, torch.tensor([[*rendered.ids, *draft.ids]]))[0]
     n = len(rendered.ids)
     expected = (reference[n + 3] + reference[n + 4])[: n + 3] / 2
     assert torch.allclose(torch.tensor([piece.weight for piece in pieces]), expected, atol=1e-4)
@@ -61,7 +61,7 @@ def test_pieces_cover_prompt_and_draft_up_to_the_span(tiny: Any) -> None:
 def test_a_probe_that_disagrees_with_eager_attention_is_not_used(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny("llama").backbone.model
     monkeypatch.setattr(attention, "attention_row", lambda *a: attention_row(*a) * 1.01)
-    assert Backbone(model, [5, 6, 7, 8, 9, 10, 11]).probe is None
+    assert not Backbone(model, [5, 6, 7, 8, 9, 10, 11]).measures
 
 
 def test_without_the_registered_function_there_is_no_attention_and_no_pretence(tiny: Any) -> None:

@@ -22,7 +22,7 @@ def test_the_fast_step_is_the_networks_own_step(tiny: Any, layout: str) -> None:
     kv = backbone.fresh()
     backbone.forward(IDS[:, :12], kv)
     own = backbone.model(IDS, output_hidden_states=True)
-    rows = attention.eager_rows(backbone.model, IDS)
+    rows = attention.eager(backbone.model, IDS)[0]
     for i in range(12, 30):
         logits, row = backbone.step(IDS[:, i : i + 1], kv, row=True)
         assert torch.allclose(logits[0], own.logits[0, i], atol=1e-4)
@@ -71,7 +71,7 @@ def test_int8_keeps_answers_and_entropies_of_smollm(smollm: Any) -> None:
         smollm.backbone.model, smollm.vocabulary.continuation("Paris is the capital of France, and its river is the Seine."), int8=True
     )
     assert backbone.arithmetic == "int8"
-    assert backbone.probe is not None
+    assert backbone.measures
     text = "The Seine is a river in northern France. It rises near Dijon and flows through Paris into the English Channel at Le Havre."
     ids = torch.tensor([smollm.vocabulary.continuation(text)])
     kv = backbone.fresh()

@@ -358,7 +358,7 @@ def test_signals_and_text_of_smollm_equal_the_reference(smollm: Any) -> None:
         row = log_probs[len(head) + i - 1]
         assert token.entropy == pytest.approx(float(-(row.exp() * row).sum()), abs=1e-4)
         assert token.logprob == pytest.approx(float(row[token.id]), abs=1e-4)
-    reference = attention.eager_rows(network, torch.tensor([head + ids]))[len(head) :, len(head) :]
+    reference = attention.eager(network, torch.tensor([head + ids]))[0][len(head) :, len(head) :]
     expected = [float(reference[j + 1 :, j].max()) if j + 1 < len(ids) else 0.0 for j in range(len(ids))]
     rows = [item for item in items if isinstance(item, Attended)]
     assert received(rows, len(ids)) == pytest.approx(expected, abs=1e-4)
@@ -369,12 +369,12 @@ def test_smollm_says_the_same_with_and_without_reuse(smollm: Any) -> None:
     from mindchat.models.cache import PrefixStore
 
     messages: list[Message] = [Message("system", (Text("You know geography."),))]
-    for turn, question in enumerate(("Where is Rome?", "Which river runs there?", "And where does it end?", "Is it long?")):
+    for turn, question in enumerate(("Where is Rome?", "Which river runs there?", "Is it long?")):
         messages.append(Message("user", (Text(question, "question"),)))
         prompt = Prompt(tuple(messages))
-        tokens = tokens_of(list(smollm.stream(prompt, want=ALL, max_tokens=12)))
+        tokens = tokens_of(list(smollm.stream(prompt, want=ALL, max_tokens=8)))
         store, smollm.store = smollm.store, PrefixStore(smollm.backbone.fresh, 0, enabled=False)
-        assert ids_of(smollm, prompt, 12) == [token.id for token in tokens]
+        assert ids_of(smollm, prompt, 8) == [token.id for token in tokens]
         smollm.store = store
         messages.append(Message("assistant", (Kept(tuple(t.id for t in tokens), "".join(t.text for t in tokens)),)))
         if turn:

@@ -135,9 +135,9 @@ class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     chunk_words: Annotated[int, Meta(ge=20)] = 160
     language: str = "en"
-    k1: Weight = 1.2
+    k1: Weight = 1.6
     b: Share = 0.75
-    title_boost: Weight = 1.0
+    title_boost: Weight = 3.0
     matrix: bool = True
     lock_seconds: Weight = 30.0
     max_file_mb: Positive = 50

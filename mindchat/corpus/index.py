@@ -132,6 +132,8 @@ class Index:
             self.close()
             if self.registry.count(self.collection)[1] == 0:
                 raise IndexMissingError("Nothing has been indexed yet.", "Add documents with: mindchat index add PATH")
+            if self.store.pending and self.store.holder() is None:
+                self.notify("An earlier indexing did not finish, so some documents may not be found yet. Run: mindchat index sync")
             if name is None:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
                 self.rebuild()

@@ -49,7 +49,8 @@ def test_title_and_text_are_found_and_ranked(library):
     assert first.score > 0
 
 
-def test_score_is_bm25f_by_hand(library):
+def test_score_is_bm25f_by_hand(make_library):
+    library = make_library(IndexSection(k1=1.2, b=0.75, title_boost=1.0))
     library.put(alpha="red red blue", beta="green blue", gamma="black")
     library.index.build()
     got = library.index.search(Query("red"), 1)[0].score

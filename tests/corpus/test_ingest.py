@@ -255,6 +255,10 @@ def test_cancel_keeps_what_was_stored_and_the_next_run_resumes(library, tmp_path
         list(events)
     assert library.index.pending
     library.registry.put = original
+    library.index.rebuild()
+    library.index.store.set_pending(True)
+    library.find("word")
+    assert any("did not finish" in notice for notice in library.notices)
     report = library.sync()
     assert report.passages == 1300
     assert not library.index.pending

@@ -57,3 +57,12 @@ def test_questions_without_judgements_are_refused(tmp_path):
     (tmp_path / "q.jsonl").write_text('{"question": "x", "context": []}\n')
     with pytest.raises(UsageError):
         load_questions(tmp_path / "q.jsonl")
+
+
+def test_every_installed_engine_is_measured_beside_ours(files, library, tmp_path):
+    from mindchat.corpus.beside import compare
+
+    results = list(compare([files[0]], files[1], library.registry, library.index, tmp_path / "others"))
+    assert [result.engine for result in results][:2] == ["mindchat", "whoosh"]
+    assert {result.passages for result in results} == {3}
+    assert all(result.quality.recall > 0.5 and result.latency.questions == 4 for result in results)

@@ -5,10 +5,10 @@ Owns: the public names, loaded lazily (PEP 562), so that `import mindchat` costs
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it as true under this name; importing typing for it would double the cost of --version
 if TYPE_CHECKING:
+    from typing import Any
+
     from mindchat.config import Config, load_config
     from mindchat.errors import MindChatError
     from mindchat.events import Event
@@ -35,6 +35,8 @@ __all__ = ["Config", "Event", "MindChatError", "Session", "Trace", "fold", "load
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mindchat' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

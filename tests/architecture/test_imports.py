@@ -46,7 +46,7 @@ def test_importing_loads_nothing_heavy(module: str) -> None:
 
 def test_version_needs_next_to_nothing() -> None:
     loaded = loaded_by("import mindchat.cli\nassert mindchat.cli.main(['--version']) == 0")
-    assert sorted(loaded & {*HEAVY, "msgspec", "logging", "json", "pathlib"}) == []
+    assert sorted(loaded & {*HEAVY, "msgspec", "logging", "json", "pathlib", "typing"}) == []
 
 
 def test_every_arrow_points_down() -> None:

@@ -63,6 +63,8 @@ class Turn:
         """Accepted drafts, in order; their ids are continued, never tokenised again."""
         self.prefix = EMPTY
         """The clean beginning of the sentence that is being written again."""
+        self.redrafting = False
+        """Whether the sentence at hand is being written again."""
         self.pending: tuple[str, tuple[Passage, ...]] | None = None
         """Sub-query and passages of the newest hop, until a sentence answers it."""
         self.harvests: list[Harvest] = []
@@ -194,7 +196,7 @@ class Turn:
         self.phase = "reasoning"
         draft = yield from self.stream.next()
         self.first_token = self.first_token or self.stream.first_token_at
-        self.ask.meter("redraft" if self.prefix.tokens or self.pending else "draft", self.stream_started)
+        self.ask.meter("redraft" if self.redrafting else "draft", self.stream_started)
         self.stream_started = time.monotonic()
         yield from self.ask.drain()
         return draft
@@ -207,7 +209,7 @@ class Turn:
         if self.pending is not None:
             subquery, passages = self.pending
             self.harvests.append(Harvest(self.hop.number, subquery, whole, passages))
-        self.prefix, self.pending = EMPTY, None
+        self.prefix, self.pending, self.redrafting = EMPTY, None, False
         yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
 
     def make_hop(self, draft: Draft, trigger: Trigger) -> Generator[Event, None, bool]:
@@ -239,6 +241,7 @@ class Turn:
 
     def retract(self, draft: Draft, trigger: Trigger) -> Iterator[Event]:
         """Withdraw the sentence from the flagged word on; its clean beginning is continued with the new passages in view."""
+        self.redrafting = True
         clean_part = beginning(draft, trigger.start)
         self.prefix = joined(self.prefix, clean_part)
         if clean_part.tokens:

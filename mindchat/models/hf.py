@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from mindchat.config import ModelSection
-from mindchat.errors import CapabilityError, WindowError
+from mindchat.errors import CapabilityError, ModelMissingError, WindowError
 from mindchat.models import attention
 from mindchat.models.arithmetic import prefers_int8
 from mindchat.models.backbone import Backbone
@@ -42,6 +42,10 @@ class HFModel:
         self.section = section
         self._id = id
         self.vocabulary = Vocabulary(tokenizer)
+        if not self.vocabulary.exact():
+            raise ModelMissingError(
+                f"The tokenizer of {id} writes its words in a way that is not supported.", "Choose a model with a BPE vocabulary."
+            )
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
         int8 = section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample))

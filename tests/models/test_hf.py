@@ -385,3 +385,14 @@ def test_smollm_says_the_same_with_and_without_reuse(smollm: Any) -> None:
 def test_smollm_knows_that_paris_is_likelier_than_nonsense(smollm: Any) -> None:
     choices = smollm.choose(asked("What is the capital of France?", "The capital of France is"), [" Paris", " purple", " London"])
     assert max(choices, key=lambda choice: choice.logprob).option == " Paris"
+
+
+def test_a_vocabulary_whose_characters_are_not_known_exactly_is_refused(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindchat.errors import ModelMissingError
+    from mindchat.models.hf import HFModel
+    from mindchat.models.tokens import Vocabulary
+
+    model = tiny("llama")
+    monkeypatch.setattr(Vocabulary, "_spell", lambda self, token: b"##")
+    with pytest.raises(ModelMissingError, match="tokenizer"):
+        HFModel(model.backbone.model, model.vocabulary.tokenizer, model.section, id="odd")

@@ -11,9 +11,9 @@ import re
 
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC with their string
+    r"|\x1b[\]PX^_][^\x07\x1b\x90\x98\x9b-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC with their string, which opens no other one:
     r"|\x9b[0-?]*[ -/]*[@-~]"  # C1 CSI
-    r"|[\x9d\x90\x98\x9e\x9f].*?(?:\x07|\x1b\\|\x9c)"
+    r"|[\x9d\x90\x98\x9e\x9f][^\x07\x1b\x90\x98\x9b-\x9f]*(?:\x07|\x1b\\|\x9c)"  # so scanning is linear, however many are left open
     r"|\x1b[ -/]*[0-~]",  # two-byte escapes
     re.DOTALL,
 )

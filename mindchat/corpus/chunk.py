@@ -14,8 +14,8 @@ from msgspec import Struct
 from mindchat.values import Chunk
 
 _PARAGRAPH = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-_SENTENCE = re.compile(
-    r"[.!?…]+[\"'”’»)\]]*(?=\s+[\"'“‘«(\[]*[^\W\d_a-zß-öø-ÿ]|\s+[\"'“‘«(\[]*\d|\s*\n)"  # an end mark, then space and no lower-case letter
+_SENTENCE = re.compile(  # an end mark, then space and no lower-case letter; each run of marks is tried once, so that time stays linear
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s+[\"'“‘«(\[]*[^\W\d_a-zß-öø-ÿ]|\s+[\"'“‘«(\[]*\d|\s*\n)"
     r"|[。！？]+[」』”’）]*"
 )
 _ABBREVIATION = re.compile(

@@ -136,7 +136,7 @@ class Index:
                 self.notify("An earlier indexing did not finish, so some documents may not be found yet. Run: mindchat index sync")
             if name is None:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
-                self.rebuild()
+                self.sync()
             try:
                 self._opened = Opened.open(self.store, self._current(), self.section, self.notify)
             except Damaged as error:

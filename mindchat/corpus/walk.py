@@ -116,6 +116,9 @@ def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, in
     rules = rules.enter(folder)
     for entry in entries:
         path = Path(entry.path)
+        if not _is_unicode(entry.name):
+            yield Passed(entry.path.encode("utf-8", "replace").decode(), "its name is not valid Unicode")
+            continue
         try:
             is_folder = entry.is_dir()
         except OSError:
@@ -127,6 +130,15 @@ def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, in
             yield from _walk(path, rules, max_bytes, visited)
         else:
             yield _once(path, _judge(path, max_bytes, named=False), visited)
+
+
+def _is_unicode(name: str) -> bool:
+    """Whether the name can be stored and shown; others come with lone surrogates for their bytes."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _outer_reason(name: str, path: Path, folder: bool, rules: Rules) -> str:

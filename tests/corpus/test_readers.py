@@ -406,3 +406,43 @@ def test_cancel_ends_a_hanging_reader(odd_reader):
 def test_json_of_the_report_is_plain(library, tmp_path):
     (tmp_path / "x.html").write_text(HTML)
     assert json.loads(json.dumps(library.add(tmp_path / "x.html").to_json()))["types"] == {".html": 1}
+
+
+ENDLESS = {
+    "dots.txt": "." * 300_000,
+    "quotes.txt": "." + '"' * 300_000 + ".'" * 100_000,
+    "blank.txt": "a.\n" + " \n" * 200_000 + " " * 200_000 + "b",
+    "spaces.md": "# " + " " * 200_000 + "x\n" + "title: " + " " * 100_000,
+    "front.md": "---\ntitle: " + " " * 300_000 + "x\n---\n# A\nwords",
+    "hashes.md": "#" + " #" * 100_000 + "\nwords\n" + "`" * 100_000,
+    "escapes.txt": "words " + "\x1b]" * 100_000 + "\x9d" * 100_000,
+    "openings.txt": "words " + "\x1b[" * 100_000 + "\x1bP" * 100_000,
+    "letters.txt": "a" * 300_000 + "\u0301" * 100_000,
+    "deep.jsonl": '{"id": "1", "text": ' + "[" * 200_000 + "\n" + '{"id": "2", "title": "", "text": "words"}\n',
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_text_takes_time_beyond_its_length(tmp_path, name):
+    import time
+
+    (tmp_path / name).write_text(ENDLESS[name], encoding="utf-8")
+    started = time.process_time()
+    for entry in documents(tmp_path / name):
+        Chunker(160).split(entry.document.text, entry.chunks)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="file names are bytes on Linux only")
+def test_a_file_name_that_is_no_unicode_is_named_and_left_out(library, tmp_path):
+    import os
+
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    with open(os.fsencode(folder) + b"/bad\xff.txt", "wb") as file:
+        file.write(b"words")
+    (folder / "good.txt").write_text("words")
+    report = library.add(folder)
+    assert [reason for _, reason in report.skipped] == ["its name is not valid Unicode"]
+    json.dumps(report.to_json(), ensure_ascii=False).encode()
+    assert library.find("words") == ["good.txt"]

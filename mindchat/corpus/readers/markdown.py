@@ -20,7 +20,8 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _FRONT = re.compile(r"---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.+?)[\"']?[ \t]*$", re.MULTILINE)
+_LONGEST = 1000
+_FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.{1,300}?)[\"']?[ \t]{0,9}$", re.MULTILINE)
 
 
 
@@ -34,7 +35,7 @@ class MarkdownReader(BaseReader):
         """Title: front matter, else the first heading of level 1, else the file's name."""
         text = read_text(path)
         refuse_secrets(text, path.name)
-        front = _FRONT.match(text)
+        front = _FRONT.match(text, 0, 20_000)
         start = front.end() if front else 0
         headings = list(find_headings(text, start))
         title = _FRONT_TITLE.search(front[0]) if front else None
@@ -48,6 +49,10 @@ def find_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
     at, fence, previous = start, "", (start, "")
     for line in text[start:].splitlines(keepends=True):
         bare = line.rstrip("\n")
+        if len(bare) > _LONGEST:  # no heading, and no food for a backtracking pattern
+            previous = (at, "")
+            at += len(line)
+            continue
         if fence:
             if (match := _FENCE.match(bare)) and match[1].startswith(fence) and not bare.strip().strip(fence[0]):
                 fence = ""

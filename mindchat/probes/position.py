@@ -1,0 +1,57 @@
+"""Probe `position`: the supporting documents side by side, moved through the context; is the middle read worse, and does repeating help?
+
+Owns: the placing. Source: CoRe §5.1, Figure 7: k concatenated supports of MuSiQue moved from position 0 to 18 by 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from mindchat.ports import Cancel, Model
+from mindchat.probes.asking import answer, copies, curves, gold_logprob, judge
+from mindchat.probes.cases import Case, Cell, Options, Panel, Record
+from mindchat.probes.questions import Layout, Study, studies
+from mindchat.values import Prompt
+
+PLACES = range(0, 19, 2)
+FEWEST = 6
+"""A question needs room for this last position at least."""
+
+
+class Positions:
+    """See the module."""
+
+    name = "position"
+    about = (
+        "F1 and gold log-probability with the supporting documents side by side at position 0 to 18 by 2, with and without repetition (CoRe §5.1)."
+    )
+    defaults = Options(n=10, repeats=(0, 1))
+
+    def cases(self, options: Options) -> Iterator[Case]:
+        """Positions up to the number of other documents; later ones do not exist for that question."""
+        layout = Layout(options.role)
+
+        def fits(study: Study) -> bool:
+            return len(study.noise) >= FEWEST
+
+        for study in studies(options, fits):
+            item, cells = study.item, []
+            noise = study.noise[: PLACES[-1]]
+            for place in (place for place in PLACES if place <= len(noise)):
+                shown = [*noise[:place], *study.supports, *noise[place:]]
+                for repeat in options.repeats:
+                    lay = partial(layout.prompt, item.example.question, shown, repeat)
+                    cells.append(Cell(f"p{place}/r{repeat}", repeat, place, lay, item.gold.answers))
+            yield Case(item.example.id, study.group, tuple(cells), item.example.dataset)
+
+    def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+        """Log-probability of the gold answer, then the answer."""
+        logprob = gold_logprob(model, prompt, cell.gold[0], cancel)
+        said = answer(model, prompt, cancel)
+        return said, {"logprob": logprob, **judge(case.dataset, said, cell.gold)}
+
+    def panels(self, records: Sequence[Record]) -> tuple[Panel, ...]:
+        """F1 over the position, a curve for each number of repetitions."""
+        series = curves(records, "f1", lambda record: copies(record.repeat), lambda record: record.at)
+        return (Panel("F1 by position of the supports", "documents before the supporting ones", "F1, %", series),)

@@ -1,0 +1,101 @@
+"""The folder of a probe: run.json and one line a measurement, safe against kill -9.
+
+Owns: what must agree on resume, appending (one fsync a line), reading (a torn last line is dropped). Does not own: what is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from mindchat.errors import IndexLockedError, ResourceError, UsageError
+from mindchat.evals.records import drop_torn_line, pretty, write_atomically
+from mindchat.probes.cases import Record, Run
+
+RUN, RECORDS = "run.json", "measurements.jsonl"
+MAY_GROW = ("n", "repeats", "lists")
+"""Options that a resumed run may have more of: each measurement is named by them, so that what is there stays valid."""
+
+
+def read_run(folder: Path) -> Run | None:
+    """run.json, or None if there is none. Raises UsageError if it is broken."""
+    path = folder / RUN
+    if not path.is_file():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Run)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path} is not a probe's description: {error}.", "Give a new --out.") from error
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All measurements, one a key, in the order in which they were made. Raises UsageError for a broken line that is not the last."""
+    path, found = folder / RECORDS, dict[tuple[str, str], Record]()
+    if not path.is_file():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = msgspec.json.decode(line, type=Record)
+        except msgspec.DecodeError as error:
+            if number == len(lines):  # no newline after it: the write was cut
+                continue
+            raise UsageError(f"{path}:{number} is not a measurement: {error}.", "Remove that line; --resume makes it again.") from error
+        found[record.key] = record
+    return list(found.values())
+
+
+def prepare(folder: Path, run: Run, *, resume: bool) -> None:
+    """Create or continue the folder. Raises UsageError if it holds a run and `resume` is not set, or another run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    old = read_run(folder)
+    if old is None and (folder / RECORDS).exists():
+        raise UsageError(f"{folder} holds measurements but no {RUN}.", "Give a new --out.")
+    if old is not None:
+        if not resume:
+            raise UsageError(f"{folder} already holds a run.", "Continue it with --resume, or give a new --out.")
+        _agree(old, run)
+        run = msgspec.structs.replace(run, started=old.started)
+    write_atomically(folder / RUN, pretty(run))
+
+
+def _agree(old: Run, new: Run) -> None:
+    def fixed(run: Run) -> dict[str, object]:
+        options = {key: value for key, value in run.options.items() if key not in MAY_GROW}
+        return {"probe": run.probe, "model": run.model, "question file": run.data.get("sha256", ""), **options}
+
+    for what, value in fixed(old).items():
+        if fixed(new).get(what) != value:
+            raise UsageError(f"The folder holds a run with another {what}: {value}.", "Resume with the same command, or give a new --out.")
+
+
+@contextlib.contextmanager
+def open_writer(folder: Path) -> Iterator[IO[bytes]]:
+    """The measurements' file, opened for appending by this process alone. Raises IndexLockedError if another one has it."""
+    try:
+        held = FileLock(folder / ".lock").acquire(timeout=0)
+    except Timeout as error:
+        raise IndexLockedError(f"Another process is filling {folder}.", "Wait for it, or give another --out.") from error
+    with held:
+        path = folder / RECORDS
+        drop_torn_line(path)
+        with path.open("ab") as file:
+            yield file
+
+
+def append(file: IO[bytes], record: Record) -> None:
+    """One line, flushed and synced. Raises ResourceError if the disk refuses it."""
+    try:
+        file.write(msgspec.json.encode(record) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise ResourceError(f"The measurement cannot be written: {error.strerror}.", "Free space or give another --out, then --resume.") from error

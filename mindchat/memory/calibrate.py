@@ -87,7 +87,7 @@ def read_triples(path: Path) -> list[Triple]:
         with path.open(encoding="utf-8") as file:
             for line in file:
                 triples += _of_question(json.loads(line))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.", "Calibration needs a 2WikiMultihopQA file with meta.evidences.") from error
     if not triples:
         raise UsageError(f"{path.name} has no triple that memory's relations cover.", "Calibration needs a 2WikiMultihopQA file with meta.evidences.")

@@ -135,6 +135,13 @@ def _subject(words: str) -> tuple[str, str]:
     return words.strip(" \"'“”‘’«»,"), hint
 
 
+@lru_cache(maxsize=1)
+def _nested() -> re.Pattern[str]:
+    """A relation inside a subject: "the director of …", "…'s mother"."""
+    nouns = "|".join(sorted({re.escape(fold(noun)) for predicate in predicates().values() for noun in predicate.nouns}, key=len, reverse=True))
+    return re.compile(rf"^(?:the )?(?:{nouns}) of (?=\S)|'s (?:{nouns})\b")
+
+
 def _plain(subject: str, strict: bool) -> bool:
     """Whether this can be a name: no relation inside and, if strict, a capital, a digit or a letter of a script without case."""
     if not 1 < len(subject) <= 80 or (strict and not re.search(r"[A-Z0-9À-ÖØ-Þ\u0100-\uffff]", subject)):
@@ -144,16 +151,14 @@ def _plain(subject: str, strict: bool) -> bool:
         return False
     if re.match(r"(?:who|what|which|where|when|whose|how|he|she|it|they|his|her|their|its|this|that|these|those|#\d+)\b", folded):
         return False
-    nested = [noun for predicate in predicates().values() for noun in predicate.nouns]
-    return not any(
-        re.match(rf"(?:the )?{re.escape(fold(noun))} of (?=\S)", folded) or re.search(rf"'s {re.escape(fold(noun))}\b", folded) for noun in nested
-    )
+    return _nested().search(folded) is None
 
 
 def parse(question: str, *, strict: bool = True) -> Slot | None:
     """The slot a simple question, or its keyword form, asks for; None if no template matches or the subject is itself a question.
 
-    Not strict: the subject need not look like a name, because it is only looked up. Among matching templates the one with the shortest subject wins: it explains most of the question's words.
+    Not strict: the subject need not look like a name, because it is only looked up. Among matching templates the one with the shortest
+    subject wins: it explains most of the question's words.
     """
     text = re.sub(
         r"^(?:(?:what|who) (?:is|was) )?the name of (?=the )|\s+name[\s?.!]*$", "", " ".join(question.replace("’", "'").split()), flags=re.IGNORECASE

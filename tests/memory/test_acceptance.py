@@ -235,7 +235,7 @@ def test_d2_d12_forgotten_stays_forgotten_on_every_way_in(taught: Taught) -> Non
 def random_operations(world: World, count: int) -> None:
     memory, generator = world.memory(), random.Random(7)
     names = [f"Person {chr(65 + i)}" for i in range(12)]
-    for i in range(count):
+    for _ in range(count):
         kind = generator.random()
         if kind < 0.6:
             verbs.add(
@@ -247,7 +247,11 @@ def random_operations(world: World, count: int) -> None:
             found = verbs.list_facts(memory, status="all", n=100).facts
             if found:
                 one = generator.choice(found).id
-                generator.choice([lambda: verbs.forget(memory, [one], yes=True), lambda: verbs.undo(memory), lambda: verbs.confirm(memory, [one])])()
+                change = generator.choice(["forget", "undo", "confirm"])
+                if change == "undo":
+                    verbs.undo(memory)
+                else:
+                    verbs.VERBS[change](memory, [one], **({"yes": True} if change == "forget" else {}))  # type: ignore[operator]
     diagnosis = verbs.doctor(memory)
     assert not [f for f in diagnosis.findings if f.level == "bad"], diagnosis.render()
 

@@ -56,9 +56,14 @@ def test_file_and_folder_are_private_and_wal_is_on(tmp_path: Path) -> None:
 
 def test_a_failed_transaction_leaves_nothing_and_the_error_passes(tmp_path: Path) -> None:
     store = open_store(tmp_path / "memory.db", MEMORY)
-    with pytest.raises(KeyError), store.write() as connection:
-        connection.execute("INSERT INTO meta VALUES('a', 'b')")
-        raise KeyError("x")
+
+    def fail() -> None:
+        with store.write() as connection:
+            connection.execute("INSERT INTO meta VALUES('a', 'b')")
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        fail()
     assert store.rows("SELECT * FROM meta") == []
     with store.write() as connection, store.write() as inner:
         assert inner is connection

@@ -25,7 +25,7 @@ def uid(memory: FactMemory, predicate: str) -> str:
 
 
 def test_status_counts(taught: Taught) -> None:
-    world, memory = taught
+    _, memory = taught
     verbs.pin(memory, [uid(memory, "director")])
     memory.recall(Query(DIRECTOR[0]))
     shown = verbs.status(memory)

@@ -83,6 +83,9 @@ CREATE TABLE alias(
   PRIMARY KEY(norm, entity_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX alias_entity ON alias(entity_id);
+CREATE INDEX entity_merged ON entity(merged_into) WHERE merged_into IS NOT NULL;
+
 CREATE TABLE predicate(
   name        TEXT PRIMARY KEY,             -- 'director', 'date_of_birth', 'spouse' …
   cardinality TEXT NOT NULL CHECK(cardinality IN ('one','many')),
@@ -126,6 +129,8 @@ CREATE TABLE fact(
 CREATE UNIQUE INDEX fact_live ON fact(scope_id, fact_key) WHERE status IN ('candidate','active','disputed','stale');
 CREATE INDEX fact_slot   ON fact(scope_id, slot_key, status);
 CREATE INDEX fact_object ON fact(object_id) WHERE object_id IS NOT NULL;
+CREATE INDEX fact_subject ON fact(subject_id);
+CREATE INDEX fact_closed_by ON fact(closed_by) WHERE closed_by IS NOT NULL;
 CREATE INDEX fact_list   ON fact(status, recorded_at DESC);
 CREATE INDEX fact_evict  ON fact(scope_id, pinned, confidence, last_used_at);
 
@@ -155,6 +160,7 @@ CREATE TABLE evidence(
 CREATE UNIQUE INDEX evidence_once_chunk ON evidence(fact_id, chunk_id, quote_start) WHERE source_type='chunk';
 CREATE UNIQUE INDEX evidence_once_turn  ON evidence(fact_id, turn_id) WHERE source_type='turn';
 CREATE INDEX evidence_fact  ON evidence(fact_id, status);
+CREATE INDEX evidence_session ON evidence(session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX evidence_chunk ON evidence(chunk_id) WHERE chunk_id IS NOT NULL;
 CREATE INDEX evidence_doc   ON evidence(document_id, status) WHERE document_id IS NOT NULL;
 
@@ -175,6 +181,8 @@ CREATE TABLE event(                         -- audit + evaluation trail; ring-li
   detail     TEXT                            -- JSON, validated in Python
 ) STRICT;
 CREATE INDEX event_name ON event(name, at);
+CREATE INDEX event_fact ON event(fact_id) WHERE fact_id IS NOT NULL;
+CREATE INDEX event_session ON event(session_id, turn_ordinal) WHERE session_id IS NOT NULL;
 
 CREATE VIRTUAL TABLE fact_fts USING fts5(
   search, content='fact', content_rowid='id',

@@ -1,0 +1,96 @@
+"""Fitting on known answers: the arithmetic, and the whole way with a model that is right most of the time."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mindchat.errors import UsageError
+from mindchat.memory.calibrate import Labelled, calibrate, fit, read_triples, reliability
+from mindchat.memory.confidence import FEATURES, load_calibration
+from mindchat.values import Draft, Prompt
+
+from .conftest import YesAsk, draft
+
+
+def claims(count: int) -> list[Labelled]:
+    """Claims whose truth depends on conf_min alone: P = conf_min."""
+    generator, made = random.Random(0), []
+    for i in range(count):
+        sure = generator.random()
+        values = {name: 0.0 for name in FEATURES} | {"conf_min": sure, "margin": generator.random()}
+        made.append(Labelled(f"q{i // 2}", values, generator.random() < sure))
+    return made
+
+
+def test_the_fit_finds_what_matters_and_is_calibrated() -> None:
+    calibration, served, wrong = fit(claims(1500), "m", target=0.1)
+    assert calibration.weights["conf_min"] > 10 * abs(calibration.weights["margin"])
+    assert calibration.weights["exact"] == pytest.approx(0, abs=1e-6), "a constant feature says nothing"
+    assert calibration.ece < 0.05
+    assert wrong <= 0.1 + 1e-9
+    assert 0 < served < 0.5
+    assert sum(count for _, _, count in calibration.curve) == 1500
+
+
+def test_reliability_by_hand() -> None:
+    curve, ece = reliability([0.95, 0.95, 0.15, 0.15], [1, 1, 0, 1])
+    assert curve == [(0.15, 0.5, 2), (0.95, 1.0, 2)]
+    assert ece == pytest.approx((0.35 * 2 + 0.05 * 2) / 4)
+
+
+def test_too_few_claims_are_refused() -> None:
+    with pytest.raises(UsageError, match="needs 30"):
+        fit(claims(10), "m")
+
+
+class Student(YesAsk):
+    """Answers from the passage: every fifth time with the wrong person, and then unsure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def complete(self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None) -> Draft:
+        self.asked += 1
+        name = prompt.messages[0].text.split("Film ")[1].split(":")[0]
+        wrong = self.asked % 5 == 0
+        return draft(f"It was directed by {'Carl' if wrong else 'Ann'} {name}.", 2.0 if wrong else 0.1)
+
+
+def dataset(path: Path, count: int) -> Path:
+    rows = []
+    for i in range(count):
+        text = f"Film N{i} is a film directed by Ann NumberN{i} and produced by Carl NumberN{i}."
+        context = [{"pid": f"p{i}", "title": f"Film N{i}", "text": text, "is_supporting": True}]
+        rows.append(
+            {"id": f"q{i}", "context": context, "meta": {"evidences": [[f"Film N{i}", "director", f"Ann NumberN{i}"], ["x", "unheard of", "y"]]}}
+        )
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def test_the_whole_way(tmp_path: Path) -> None:
+    file = dataset(tmp_path / "wiki.jsonl", 60)
+    assert len(read_triples(file)) == 60
+    seen: list[tuple[int, int]] = []
+    done = calibrate(file, Student(), tmp_path, "my/model", limit=50, progress=lambda n, of: seen.append((n, of)))  # type: ignore[arg-type]
+    assert seen[-1] == (50, 50)
+    assert done.calibration.examples == 50
+    assert done.right == pytest.approx(0.8)
+    assert done.wrong == 0
+    assert load_calibration(tmp_path, "my/model") == done.calibration
+    assert "expected calibration error" in done.render()
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"id": 1, "context": [], "meta": {}}', "[]"])
+def test_a_file_without_triples_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.jsonl").write_text(text)
+    with pytest.raises(UsageError):
+        read_triples(tmp_path / "x.jsonl")
+    with pytest.raises(UsageError):
+        read_triples(tmp_path / "missing.jsonl")

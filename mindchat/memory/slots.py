@@ -71,11 +71,12 @@ def find_predicate(words: str) -> Predicate:
     )
 
 
-_DESCRIPTION = (
-    r"(?:(?:the|a|an) )?(?:(?:american|british|french|german|italian|indian|polish|short|feature|silent|documentary|\d{4}) )*"
+_DESCRIPTION = re.compile(
+    r"(?P<article>(?:[Tt]he|[Aa]n?) )?(?:(?i:american|british|french|german|italian|indian|polish|short|feature|silent|documentary|\d{4}) )*"
     r"(?P<kind>film|movie|song|album|single|novel|book|play|poem|opera|magazine|newspaper|journal|band|company|person|actor|actress|singer|director|"
-    r"king|queen|city|town|village|county|river|country|series|tv series|video game|game)s? (?=\S)"
+    r"king|queen|city|town|village|county|river|country|series|tv series|TV series|video game|game)s? (?!of\b|\()(?=\S)"
 )
+"""Lower case only: "King Kong" and "City of God" are names."""
 _S = r"(?P<s>\S.*?)"
 
 
@@ -128,9 +129,11 @@ def _subject(words: str) -> tuple[str, str]:
     hint = ""
     if (match := re.search(r"\s*\(([^()]*)\)$", words)) and match.start():
         words, hint = words[: match.start()], match[1]
-    if (match := re.match(_DESCRIPTION, words, re.IGNORECASE)) and not words[match.end() :].startswith("("):
+    if match := _DESCRIPTION.match(words):
         rest = words[match.end() :]
-        if not any(map(str.isupper, words)) or rest[:1].isupper() or rest[:1].isdigit() or rest[:1] in "\"'“‘«":
+        named = rest[0].isupper() or rest[0].isdigit() or rest[0] in "\"'“‘«"
+        told = match["article"] or match["kind"] in ("film", "movie", "song", "album")
+        if named or (told and not any(map(str.isupper, words))):
             words, hint = rest, f"{hint} {match[0]}".strip()
     return words.strip(" \"'“”‘’«»,"), hint
 

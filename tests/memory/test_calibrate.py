@@ -65,11 +65,11 @@ class Student(YesAsk):
 def dataset(path: Path, count: int) -> Path:
     rows = []
     for i in range(count):
-        text = f"Film N{i} is a film directed by Ann NumberN{i} and produced by Carl NumberN{i}."
-        context = [{"pid": f"p{i}", "title": f"Film N{i}", "text": text, "is_supporting": True}]
-        rows.append(
-            {"id": f"q{i}", "context": context, "meta": {"evidences": [[f"Film N{i}", "director", f"Ann NumberN{i}"], ["x", "unheard of", "y"]]}}
-        )
+        name = "Zo" + "".join(chr(97 + int(digit)) for digit in str(i))
+        text = f"Film {name} is a film directed by Ann {name} and produced by Carl {name}."
+        context = [{"pid": f"p{i}", "title": f"Film {name}", "text": text, "is_supporting": True}]
+        evidences = [[f"Film {name}", "director", f"Ann {name}"], ["x", "unheard of", "y"]]
+        rows.append({"id": f"q{i}", "context": context, "meta": {"evidences": evidences}})
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return path
 

@@ -30,6 +30,10 @@ from mindchat.memory.slots import find_predicate, parse, predicates, relation_wo
         ("Who founded Arthur's Magazine?", "Arthur's Magazine", "founder"),
         ("When did Marie Curie die?", "Marie Curie", "date_of_death"),
         ("who wrote Don Quixote", "Don Quixote", "author"),
+        ("Who directed King Kong?", "King Kong", "director"),
+        ("Who directed City of God?", "City of God", "director"),
+        ("Who directed the 1976 film King Kong?", "King Kong", "director"),
+        ("Who directed the American silent film 'Sunrise'?", "Sunrise", "director"),
     ],
 )
 def test_a_simple_question_has_one_slot(question: str, subject: str, predicate: str) -> None:

@@ -316,7 +316,11 @@ class Memory(Protocol):
         ...
 
     def learn(self, harvests: Sequence[Harvest], ask: Ask) -> tuple[Sequence[FactLearned], Mapping[str, int]]:
-        """Store what the gate lets through; and how often each reason refused."""
+        """Store what the gate lets through; and how often each reason refused. Ends the turn as flush() does."""
+        ...
+
+    def flush(self) -> None:
+        """End a turn that has nothing to learn: write use counts and the audit trail."""
         ...
 
 

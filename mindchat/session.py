@@ -17,14 +17,15 @@ import msgspec
 
 from mindchat import config as settings
 from mindchat.config import Config
-from mindchat.errors import MindChatError, UsageError
-from mindchat.events import LAST, Event, ModelLoading, TurnFailed, to_json
+from mindchat.errors import Interrupted, MindChatError, UsageError
+from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, to_json
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever
 from mindchat.trace import Trace, fold, report
 
 STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {"answered": "done", "failed": "failed", "cancelled": "cancelled"}
 """Trace.state → status of the written turn."""
+POLL_SECONDS = 0.1
 PARTIAL_SECONDS = 1.0
 """Most seconds of a streaming answer that a kill may cost."""
 
@@ -122,22 +123,36 @@ class Session:
         """The loaded model, or None."""
         return self._model
 
-    def load(self) -> Iterator[ModelLoading]:
-        """Load (fetch, convert) the model if it is not loaded yet, with progress; raises what the loader raises."""
+    def load(self, *, cancel: Cancel = NEVER) -> Iterator[ModelLoading]:
+        """Load (fetch, convert) the model if it is not loaded yet, with progress; raises what the loader raises, and on cancel.
+
+        A cancelled load stops at its next report of progress; weights that are being mapped are not waited for.
+        """
         if self._model is not None:
             return
         news: queue.Queue[ModelLoading | None] = queue.Queue()
         outcome: list[Model | BaseException] = []
 
+        def tell(item: ModelLoading) -> None:
+            cancel.check()
+            news.put(item)
+
         def work() -> None:
             try:
-                outcome.append(self._open_model(self.config, news.put))
+                outcome.append(self._open_model(self.config, tell))
             except BaseException as error:  # noqa: BLE001 - carried over to the calling thread and raised there
                 outcome.append(error)
             news.put(None)
 
         threading.Thread(target=work, name="mindchat-load", daemon=True).start()
-        while (item := news.get()) is not None:
+        while True:
+            try:
+                item = news.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                cancel.check()
+                continue
+            if item is None:
+                break
             yield item
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
@@ -174,8 +189,11 @@ class Session:
 
     def _events(self, text: str, cancel: Cancel) -> Iterator[Event]:
         try:
-            yield from self.load()
+            yield from self.load(cancel=cancel)
             engine = self._ready()
+        except Interrupted:
+            yield TurnCancelled("", "loading")
+            return
         except MindChatError as error:
             yield TurnFailed(error.code, error.message, error.hint, error.exit_code)
             return

@@ -207,7 +207,10 @@ class Bench:
         self._memories: dict[str, Memory] = {}
 
     def make(self, config: Config, corpus: CorpusSpec) -> Session:
-        """A fresh session over the corpus of one question (evals.examples.CorpusSpec)."""
+        """A fresh, cold session over the corpus of one question (evals.examples.CorpusSpec): no arm profits from another one's cache."""
+        for model in self._models.values():
+            if (forget := getattr(model, "forget_prefixes", None)) is not None:
+                forget()
         given = tuple(_passages(corpus.passages)) if corpus.kind == "given" else ()
         retriever = self._retriever(config, corpus)
         memory = self._memory(config, corpus.memory)

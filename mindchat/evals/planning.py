@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from mindchat import __version__
 from mindchat.config import Config
+from mindchat.corpus.walk import Found, walk
 from mindchat.errors import UsageError
 from mindchat.evals import datasets
 from mindchat.evals.arms import Arm, decisive, expand
@@ -64,8 +65,8 @@ def plan(
     if open_corpus is not None and not open_corpus.exists():
         raise UsageError(f"{open_corpus} does not exist.", "Give a corpus of {id, title, text} lines, or a folder of documents.")
     for path in paths:
-        if open_corpus is not None and path.resolve().is_relative_to(open_corpus.resolve()):
-            raise UsageError(f"{path} lies in the corpus {open_corpus}: its answers would be searched.", "Search the folders of documents beside it.")
+        if open_corpus is not None and _would_be_searched(path.resolve(), open_corpus.resolve()):
+            raise UsageError(f"{path} lies in the corpus {open_corpus}: its answers would be searched.", "List it in a .mindchatignore there.")
     items, entries = _read(paths, n, seed)
     run = Run(
         seed=seed,
@@ -112,6 +113,13 @@ def _entry(path: Path, names: tuple[str, ...], questions: int) -> DatasetEntry:
             while block := file.read(1 << 20):
                 digest.update(block)
     return DatasetEntry(path.stem, path.name, digest.hexdigest(), questions, names)
+
+
+def _would_be_searched(path: Path, corpus: Path) -> bool:
+    """Whether a question file would be indexed with the corpus that it lies in."""
+    if not path.is_relative_to(corpus):
+        return False
+    return any(isinstance(item, Found) and item.path == path for item in walk(corpus, path.stat().st_size))
 
 
 def _notes(items: Sequence[Item], context: Context, open_corpus: Path | None) -> Iterator[str]:

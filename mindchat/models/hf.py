@@ -43,9 +43,7 @@ class HFModel:
         self._id = id
         self.vocabulary = Vocabulary(tokenizer)
         if not self.vocabulary.exact():
-            raise ModelMissingError(
-                f"The tokenizer of {id} writes its words in a way that is not supported.", "Choose a model with a BPE vocabulary."
-            )
+            raise ModelMissingError(f"The tokenizer of {id} spells words in a way that is not supported.", "Choose a model with a BPE vocabulary.")
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
         int8 = section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample))
@@ -101,6 +99,10 @@ class HFModel:
         used = (self._used[0], self._used[1], self._used[2])
         self._used = [0, 0, 0]
         return used
+
+    def forget_prefixes(self) -> None:
+        """Drop every cached prefix: the next call computes its whole prompt."""
+        self.store.clear()
 
     # ── verbs ──
 

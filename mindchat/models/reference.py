@@ -6,11 +6,13 @@ Does not own: reports (bench).
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from msgspec import Struct
+from torch import Tensor
 
 from mindchat.models import attention
 from mindchat.models.backbone import Backbone
@@ -52,10 +54,12 @@ def second_pass(backbone: Backbone, ids: Sequence[int]) -> float:
     return time.perf_counter() - started
 
 
-class Distance(Struct, frozen=True):
-    """How far a step's distributions are from the full-precision ones over a text."""
+class Compared(Struct, frozen=True):
+    """One way to step, beside transformers in full precision, over the same text."""
 
     tokens: int
+    milliseconds: float
+    """Median of one step."""
     kl: float
     """Mean KL(full ‖ step), nats."""
     entropy_change: float
@@ -65,22 +69,29 @@ class Distance(Struct, frozen=True):
 
 
 @torch.inference_mode()
-def distance(backbone: Backbone, ids: Sequence[int], context: int = 16) -> Distance:
-    """Feed a text token by token behind `context` prefilled ones, and compare with transformers in full precision."""
-    kv = backbone.fresh()
-    text = torch.tensor([list(ids)], device=backbone.device)
-    backbone.forward(text[:, :context], kv)
-    kl = change = same = 0.0
-    own_kv = backbone.fresh()
-    backbone.forward(text[:, :context], own_kv)
-    n = len(ids) - context
+def compare(ways: Mapping[str, Backbone], ids: Sequence[int], context: int = 16) -> dict[str, Compared]:
+    """Feed a text token by token behind `context` prefilled ones, each token to every way in turn; "transformers" is the reference itself.
+
+    Taking turns at each token lets a busy moment of the machine fall on all ways alike.
+    """
+    first = next(iter(ways.values()))
+    text = torch.tensor([list(ids)], device=first.device)
+    caches = {name: first.fresh() for name in ("transformers", *ways)}
+    for kv in caches.values():
+        first.forward(text[:, :context], kv)
+    spent: dict[str, list[float]] = {name: [] for name in caches}
+    sums = {name: torch.zeros(3, dtype=torch.float64) for name in caches}
     for at in range(context, len(ids)):
         token = text[:, at : at + 1]
-        mine = log_probabilities(backbone.step(token, kv)[0][0])
-        full = backbone.forward(token, own_kv, 1)
-        assert full is not None
-        own = log_probabilities(full[0, 0])
-        kl += float((own.exp() * (own - mine)).sum())
-        change += abs(float(entropy_of(own) - entropy_of(mine)))
-        same += float(own.argmax() == mine.argmax())
-    return Distance(n, kl / n, change / n, same / n)
+        own: Tensor | None = None
+        for name, kv in caches.items():
+            started = time.perf_counter()
+            logits = first.forward(token, kv, 1) if name == "transformers" else ways[name].step(token, kv)[0]
+            spent[name].append(time.perf_counter() - started)
+            assert logits is not None
+            mine = log_probabilities(logits.reshape(-1))
+            own = mine if own is None else own
+            change = (entropy_of(own) - entropy_of(mine)).abs()
+            sums[name] += torch.stack([(own.exp() * (own - mine)).sum(), change, (own.argmax() == mine.argmax()).float()]).double().cpu()
+    n = len(ids) - context
+    return {name: Compared(n, statistics.median(spent[name]) * 1e3, *(sums[name] / n).tolist()) for name in caches}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindchat.bench import bench_cache, bench_decode, prompt_of
+from mindchat.bench import bench_arithmetic, bench_cache, bench_decode, prompt_of
 from mindchat.values import Message, Prompt, Text
 
 TEXT = "Paris is big. The capital of France is Paris, and its river is the Seine."
@@ -27,3 +27,12 @@ def test_reuse_takes_all_that_is_shared_and_changes_no_text(tiny: Any) -> None:
     assert report["same_text"]
     assert report["cached_tokens"] >= report["shared_prefix_tokens"] > 0
     assert report["cached_share"] > 0.5
+
+
+def test_arithmetic_is_compared_step_by_step(tiny: Any) -> None:
+    rows = bench_arithmetic(tiny("llama"), TEXT * 3, tokens=30)["rows"]
+    assert set(rows) >= {"transformers", "fp32"}
+    assert rows["fp32"]["same_top"] == rows["transformers"]["same_top"] == 1.0
+    assert rows["fp32"]["kl"] < 1e-6
+    assert rows["transformers"]["speed"] == 1.0
+    assert all(row["tokens"] == 14 for row in rows.values())

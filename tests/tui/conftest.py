@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import re
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
@@ -103,15 +104,27 @@ def stage(tmp_path: Path, fakes: Any) -> Any:
 
 
 @pytest.fixture
-def snapshot(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Compare a screen's text with the recorded one; SCREENS_SNAP=1 records it anew."""
+def snapshot(request: pytest.FixtureRequest) -> Callable[[Stage], Awaitable[None]]:
+    """Compare a screen's text with the recorded one, waiting until it has settled; SCREENS_SNAP=1 records it anew."""
 
-    def check(text: str) -> None:
+    async def check(s: Stage) -> None:
         name = request.node.name.removeprefix("test_").replace("[", "-").replace("]", "")
         file = HERE / "snapshots" / f"{name}.txt"
         if os.environ.get("SCREENS_SNAP"):
+            last = ""
+            while last != (last := still(s.text())):
+                await asyncio.sleep(0.7)
             file.parent.mkdir(exist_ok=True)
-            file.write_text(text + "\n", encoding="utf-8")
-        assert text + "\n" == file.read_text(encoding="utf-8"), f"the screen differs from {file.name}; SCREENS_SNAP=1 records it anew"
+            file.write_text(last, encoding="utf-8")
+        wanted, end = file.read_text(encoding="utf-8"), time.monotonic() + 6
+        while still(s.text()) != wanted and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+        assert still(s.text()) == wanted, f"the screen differs from {file.name}; SCREENS_SNAP=1 records it anew"
 
     return check
+
+
+def still(text: str) -> str:
+    """The screen without what may differ from run to run: temporary folders, the ends of scroll bars."""
+    rows = ("" if "home" in row else re.sub(r"\s*[▁▂▃▄▅▆▇█]?$", "", row) for row in text.splitlines())
+    return "\n".join(rows).rstrip() + "\n"

@@ -12,7 +12,7 @@ async def test_welcome(stage: Any, snapshot: Any, size: tuple[int, int]) -> None
     async with stage(size) as s:
         await s.ready()
         await s.until(lambda: "ready" in s.text())
-        snapshot("\n".join("" if "home" in row else row for row in s.text().splitlines()))
+        await snapshot(s)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -21,7 +21,7 @@ async def test_answered(stage: Any, snapshot: Any, fakes: Any, size: tuple[int, 
         await s.ready()
         await s.answer(fakes.QUESTION)
         await s.until(lambda: "ready" in s.text() and "[2] Jean" in s.text())
-        snapshot(s.text())
+        await snapshot(s)
 
 
 @pytest.mark.parametrize("pane", ["uncertainty", "hops", "context", "memory"])
@@ -32,7 +32,7 @@ async def test_pane(stage: Any, snapshot: Any, fakes: Any, pane: str) -> None:
         await s.pilot.press({"uncertainty": "f2", "hops": "f3", "context": "f4", "memory": "f5"}[pane])
         await s.until(lambda: "ready" in s.text())
         await s.pilot.pause(0.05)
-        snapshot(s.text())
+        await snapshot(s)
 
 
 async def test_wide_panes_toggle(stage: Any, fakes: Any) -> None:

@@ -57,9 +57,8 @@ def painted_progress(done: int, total: int, spent: float) -> Content:
     if total <= 0:
         return line("")
     left = remaining(done, total, spent)
-    return line(
-        (" " + bar(done / total, 8), ACCENT), f" {100 * done // total} %", (f" {seconds(left)} left" if left is not None and left >= 1 else "", MUTED)
-    )
+    to_go = f", {seconds(left)} left" if left is not None and left >= 1 else ""
+    return line((" " + bar(done / total, 8), ACCENT), f" {100 * done // total} %", (to_go, MUTED))
 
 
 def painted_now(status: Status) -> Content:
@@ -78,7 +77,7 @@ def painted_now(status: Status) -> Content:
     prefill = trace.prefill
     if prefill is not None and prefill.done < prefill.total:
         now = line(now, painted_progress(prefill.done, prefill.total, prefill.seconds))
-    spent = f" {seconds(status.elapsed)}" + (f" of about {seconds(status.expected)}" if status.expected > 20 else "")
+    spent = f" · {seconds(status.elapsed)}" + (f" of about {seconds(status.expected)}" if status.expected > 20 else "")
     return line(now, (spent, MUTED), (f" +{status.queued} queued" if status.queued else "", MUTED))
 
 

@@ -166,7 +166,7 @@ Every word of the model's reasoning with its score S = H · a · s: entropy, att
         for place, view in enumerate(trace.sentences):
             rows += [line(""), line((f"{place + 1}", f"bold {MUTED}"), (f" hop {view.hop}  " if view.hop else "  ", FAINT), painted_terms(view))]
             rows += [painted_sentence(view, chosen[1] if chosen is not None and chosen[0] == place else None), painted_outcome(view)]
-        if trace.drafting:
+        if trace.drafting and not (trace.sentences and trace.sentences[-1].tokens == trace.drafting):
             rows += [
                 line(""),
                 line(("now ", f"bold {ACCENT}"), ("entropy only, judged at the sentence's end", FAINT)),

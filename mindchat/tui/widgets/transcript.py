@@ -75,8 +75,21 @@ def painted_summary(trace: Trace, opened: bool) -> Content:
     return line(("▾ " if opened else "▸ ", ACCENT), ("reasoning", MUTED), ("  " + " · ".join(words) if words else "", FAINT))
 
 
+def painted_notices(trace: Trace) -> list[Content]:
+    """What the turn wants the user to know."""
+    return [
+        line(("! " if notice.level == "warning" else "· ", WARN if notice.level == "warning" else FAINT), (notice.text, MUTED))
+        for notice in trace.notices
+    ]
+
+
 def painted_outcome(trace: Trace) -> Content | None:
-    """The line under an answer, or what went wrong."""
+    """The lines under an answer, or what went wrong."""
+    shown = _painted_end(trace)
+    return None if shown is None else lines([shown, *painted_notices(trace)])
+
+
+def _painted_end(trace: Trace) -> Content | None:
     if trace.failed is not None:
         failed = trace.failed
         rows = [line(("✗ ", BAD), (failed.message, BAD))]

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 
 from msgspec.structs import replace
 
+from mindchat.engine.thoughts import CLOSE
 from mindchat.events import Event, PromptPrefilled, TokenDrafted
 from mindchat.language import Language
 from mindchat.signals import received
@@ -73,6 +74,9 @@ class SentenceStream:
             return min(self._every, len(self._tokens)) if known else None
         text = "".join(token.text for token in self._tokens)
         end = self._words.first_end(text, closed=self._finish is not None)
+        thought = text.find(CLOSE) + len(CLOSE)
+        if thought >= len(CLOSE) and (end is None or end > thought):
+            end = thought  # what follows a thought is a sentence of its own
         if end is None:
             if self._finish is not None:
                 return len(self._tokens)

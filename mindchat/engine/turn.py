@@ -6,6 +6,7 @@ Reading order: run, reason, make_hop, look_up; the answer is engine.answer_steps
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -20,7 +21,8 @@ from mindchat.engine import answer_steps
 from mindchat.engine.ask import MeteredAsk
 from mindchat.engine.budget import Fitted, Layout, fit
 from mindchat.engine.drafting import SentenceStream, beginning, joined
-from mindchat.errors import IndexMissingError
+from mindchat.engine.thoughts import Thoughts
+from mindchat.errors import DeadlineError, IndexMissingError, Interrupted
 from mindchat.events import Event
 from mindchat.language import language
 from mindchat.ports import Cancel
@@ -45,6 +47,7 @@ from mindchat.values import (
 if TYPE_CHECKING:
     from mindchat.engine.loop import Parts
 
+_log = logging.getLogger(__name__)
 EMPTY = Draft("")
 REWRITE_TOKENS = 48
 
@@ -63,6 +66,7 @@ class Turn:
         """Accepted drafts, in order; their ids are continued, never tokenised again."""
         self.prefix = EMPTY
         """The clean beginning of the sentence that is being written again."""
+        self.thoughts = Thoughts()
         self.redrafting = False
         """Whether the sentence at hand is being written again."""
         self.pending: tuple[str, tuple[Passage, ...]] | None = None
@@ -156,6 +160,11 @@ class Turn:
                 self.stop = self.stop if self.hop.sentences else "empty_step"
                 break
             used += len(draft.tokens)
+            if (visible := self.thoughts.visible(draft.text)) != draft.text:
+                yield from self.accept_thought(draft, visible)
+                if draft.finish in (Finish.EOS, Finish.LENGTH):
+                    break
+                continue
             yield self.step("judge")
             verdict = self.parts.policy.when(draft, self.hop, self.ask)
             yield from self.ask.drain()
@@ -186,11 +195,15 @@ class Turn:
         """The next sentence of the running generation; a new generation starts after every hop."""
         if self.stream is None:
             prompt = yield from self.compose("reasoning", self.config.engine.reasoning_tokens)
+            if not self.kept:
+                self.thoughts.opened_by(self.parts.model.render(prompt))
             want = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION}) & self.parts.model.provides
             self.cancel.check()
             self.parts.model.usage()
             self.stream_started = time.monotonic()
-            items = self.parts.model.stream(prompt, want=want, max_tokens=self.config.engine.reasoning_tokens, stop=("\n\n",), cancel=self.cancel)
+            # a thought has paragraphs; any other reasoning ends at a blank line
+            stop = () if self.thoughts.seen else ("\n\n",)
+            items = self.parts.model.stream(prompt, want=want, max_tokens=self.config.engine.reasoning_tokens, stop=stop, cancel=self.cancel)
             limit, every = self.config.engine.sentence_tokens, self.parts.policy.tokens
             self.stream = SentenceStream(items, self.words, want=want, limit=limit, every=every)
         self.phase = "reasoning"
@@ -210,6 +223,15 @@ class Turn:
             subquery, passages = self.pending
             self.harvests.append(Harvest(self.hop.number, subquery, whole, passages))
         self.prefix, self.pending, self.redrafting = EMPTY, None, False
+        yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
+
+    def accept_thought(self, draft: Draft, visible: str) -> Iterator[Event]:
+        """A sentence with a thought stays in the model's turn; only what lies outside the thought is reasoning. It is never judged."""
+        if draft.finish is Finish.STOP:
+            self.close()
+        self.kept.append(draft)
+        if visible.strip():
+            self.hop = replace(self.hop, accepted=self.hop.accepted + visible, sentences=(*self.hop.sentences, visible))
         yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
 
     def make_hop(self, draft: Draft, trigger: Trigger) -> Generator[Event, None, bool]:
@@ -351,10 +373,22 @@ class Turn:
 
     def learn(self) -> Iterator[Event]:
         """After the answer stands: what the hops found goes to memory through its gate."""
-        if self.parts.memory is None or self.config.memory.mode != "on" or not self.harvests:
+        memory = self.parts.memory
+        if memory is None:
             return
-        yield self.step("learn")
-        learned, refused = self.parts.memory.learn(self.harvests, self.ask)
+        try:
+            if self.config.memory.mode != "on" or not self.harvests:
+                memory.flush()
+                return
+            yield self.step("learn")
+            learned, refused = memory.learn(self.harvests, self.ask)
+        except (Interrupted, DeadlineError):
+            yield ev.Notice("The answer stands; nothing was saved to memory because the turn was stopped.")
+            return
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong after the answer must not take the answer away
+            _log.exception("learning failed")
+            yield ev.Notice(f"Memory could not be updated: {error}", "warning")
+            return
         yield from self.ask.drain()
         if learned or refused:
             yield ev.FactsLearned(tuple(learned), tuple(sorted(refused.items())))

@@ -71,7 +71,7 @@ def probe(
     with cancelling(cancel):
         loaded = wiring.load_model(setup.config, lambda news: narrator.progress(f"{news.phase} …"))
         try:
-            for event in running.run(experiment, chosen, loaded, _about(name, chosen, loaded.id), out=folder, resume=resume, cancel=cancel):
+            for event in running.run(experiment, chosen, loaded, _about(experiment, chosen, loaded.id), out=folder, resume=resume, cancel=cancel):
                 _tell(event, narrator)
         except Interrupted as error:
             raise Interrupted("The probe was interrupted.", f"Every measurement is kept: --out {folder} --resume goes on.") from error
@@ -105,15 +105,15 @@ def _new_folder(setup: Setup, name: str) -> Path:
     return setup.paths.data / "probes" / f"{name}-{stamp}"
 
 
-def _about(name: str, chosen: Any, model: str) -> Any:
+def _about(experiment: Any, chosen: Any, model: str) -> Any:
     """The description for run.json; no path of this machine stands in it."""
     from mindchat.evals.planning import machine, versions
     from mindchat.probes.cases import Run
 
     file = chosen.questions
     data = {"file": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()} if file is not None else {}
-    settings = {key: value for key, value in msgspec.to_builtins(msgspec.structs.replace(chosen, questions=None)).items() if key != "questions"}
-    return Run(name, model, settings, data, versions(), machine(), datetime.now(UTC).isoformat(timespec="seconds"))
+    settings = {key: getattr(chosen, key) for key in ("n", "seed", "repeats", "role", *experiment.uses)}
+    return Run(experiment.name, model, settings, data, versions(), machine(), datetime.now(UTC).isoformat(timespec="seconds"))
 
 
 def _tell(event: Any, narrator: Narrator) -> None:

@@ -112,6 +112,10 @@ class Probe(Protocol):
     about: str
     """One sentence for the report: what is varied, what is measured, and where it is from."""
     defaults: Options
+    uses: tuple[str, ...]
+    """Options that concern it beside n, seed, repeats and role."""
+    by_group: bool
+    """Whether the report repeats the charts for each group of cases."""
 
     def cases(self, options: Options) -> Iterator[Case]:
         """All cases; those of a smaller n come first among those of a larger one in every group."""

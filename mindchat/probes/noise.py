@@ -24,6 +24,8 @@ class Noise:
     name = "noise"
     about = "F1 and gold log-probability with 0 to 16 documents beside the supporting ones, with and without repetition (after CoRe §4.3)."
     defaults = Options(n=10, repeats=(0, 1))
+    uses: tuple[str, ...] = ()
+    by_group = True
 
     def cases(self, options: Options) -> Iterator[Case]:
         """Questions with at least 8 other documents; amounts that a question does not have are left out."""

@@ -27,6 +27,8 @@ class Positions:
         "F1 and gold log-probability with the supporting documents side by side at position 0 to 18 by 2, with and without repetition (CoRe §5.1)."
     )
     defaults = Options(n=10, repeats=(0, 1))
+    uses: tuple[str, ...] = ()
+    by_group = True
 
     def cases(self, options: Options) -> Iterator[Case]:
         """Positions up to the number of other documents; later ones do not exist for that question."""

@@ -49,7 +49,7 @@ def build(folder: Path) -> dict[str, Any]:
         "measurements": len(records),
         "left_out": sum(bool(record.failure) for record in records),
         "panels": msgspec.to_builtins(probe.panels(records)),
-        "groups": {name: msgspec.to_builtins(probe.panels(inside)) for name, inside in groups.items()} if len(groups) > 1 else {},
+        "groups": {name: msgspec.to_builtins(probe.panels(inside)) for name, inside in groups.items()} if probe.by_group and len(groups) > 1 else {},
         "cost": _costs(records),
     }
 

@@ -38,14 +38,13 @@ def documents(numbered: Sequence[tuple[int, Passage]], copy: int, told: Mapping[
 
     told: what a passage says here, by passage id; a passage without entry is left out. None: every passage as it stands.
     """
-    segments: list[Segment] = [Text("Documents:\n\n", copy=copy)]
-    for number, passage in numbered:
-        if told is not None and passage.id not in told:
-            continue
+    shown = [(number, passage) for number, passage in numbered if told is None or passage.id in told]
+    segments: list[Segment] = [Text("Documents:\n\n", copy=copy)] if shown else []
+    for number, passage in shown:
         title = escaped(passage.title)
         body = escaped(passage.text if told is None else told[passage.id])
-        shown = body if not title or body.startswith(title) else f"{title}: {body}"
-        segments += [Text(f"Document [{number}] ", copy=copy), Text(shown, "passage", passage.id, copy), Text("\n\n", copy=copy)]
+        words = body if not title or body.startswith(title) else f"{title}: {body}"
+        segments += [Text(f"Document [{number}] ", copy=copy), Text(words, "passage", passage.id, copy), Text("\n\n", copy=copy)]
     return segments
 
 
@@ -60,6 +59,14 @@ def memory_block(facts: Sequence[Fact], copy: int) -> list[Segment]:
 
 def _value(text: str) -> str:
     return re.sub(r"[<>|`]", " ", " ".join(text.split()))[:80]
+
+
+def ended(body: Sequence[Segment]) -> tuple[Segment, ...]:
+    """A message's segments without blank lines at its end."""
+    *before, last = body
+    if isinstance(last, Text) and last.text != last.text.rstrip("\n"):
+        last = Text(last.text.rstrip("\n"), last.origin, last.passage, last.copy)
+    return (*before, last) if last.text else ended(before)
 
 
 def copies_of(prompt: Prompt) -> tuple[tuple[str, ...], ...]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mindchat.config import Config
 from mindchat.prompts.core import wording as w
-from mindchat.prompts.core.blocks import documents, escaped, memory_block, ordered
+from mindchat.prompts.core.blocks import documents, ended, escaped, memory_block, ordered
 from mindchat.prompts.side import exemplars
 from mindchat.values import Draft, Hop, Kept, Message, Prompt, Segment, Text
 
@@ -131,7 +131,7 @@ class AssistantRole(_Layout):
             body: list[Segment] = []
             for copy in range(1, copies + 1):
                 body += [Text(f"{w.AGAIN_ASSISTANT}\n\n", copy=copy), *self._copy(hop, copy, told)]
-            turns += [Message("assistant", tuple(body)), Message("user", (Text(words.now),))]
+            turns += [Message("assistant", ended(body)), Message("user", (Text(words.now),))]
         return turns
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mindchat.prompts.core import wording as w
+from mindchat.prompts.core.blocks import ended
 from mindchat.values import Message, Prompt, Segment, Text
 
 
@@ -36,5 +37,5 @@ def lists_prompt(lists: Sequence[Sequence[int]], asked: int, copies: int, role: 
         return Prompt((Message("user", (*plain, *body)), prefill))
     for copy in range(1, copies + 1):
         body += [Text(f"{w.AGAIN_ASSISTANT}\n\n", copy=copy), information(copy), Text(f"{question}\n\n", "question", copy=copy)]
-    repeated = (Message("assistant", tuple(body)), Message("user", (Text(w.LISTS_NOW),))) if copies else ()
+    repeated = (Message("assistant", ended(body)), Message("user", (Text(w.LISTS_NOW),))) if copies else ()
     return Prompt((Message("user", plain), *repeated, prefill))

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, OptionList
 from textual.widgets.option_list import Option
 
-from mindchat.tui.ink import ACCENT, FAINT, GOOD, MUTED, TITLE, WARN, grouped, line, lines, short, size
+from mindchat.tui.ink import ACCENT, GOOD, MUTED, TITLE, WARN, grouped, line, lines, short, size
 
 
 def painted_model(model: Any, current: str) -> Content:
@@ -27,7 +27,7 @@ def painted_model(model: Any, current: str) -> Content:
     needs = [f"memory about {size(model.memory_bytes)}"] if model.memory_bytes else []
     needs += [f"window {grouped(model.window)}"] if model.window else []
     needs += [model.licence] if model.licence else []
-    return lines([head, line(("    " + short(model.title, 60), MUTED), ("  " + " · ".join(needs), FAINT))])
+    return lines([head, line(("    " + short(" · ".join(needs), 70), MUTED))])
 
 
 class ModelsScreen(ModalScreen[str | None]):

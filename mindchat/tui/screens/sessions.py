@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from mindchat.errors import MindChatError, UsageError
 from mindchat.session import Session
-from mindchat.tui.ink import ACCENT, FAINT, MUTED, TITLE, WARN, line, lines, short
+from mindchat.tui.ink import ACCENT, MUTED, TITLE, WARN, line, lines, short
 from mindchat.tui.screens.sheet import Sheet
 
 MOST = 200
@@ -65,11 +65,10 @@ class Entry:
         self.id, self.title, self.note, self.detail = id, title, note, detail
 
     def painted(self, current: str | None) -> Content:
-        """Two or one lines."""
-        head = line(
-            ("● " if self.id == current else "  ", ACCENT), short(self.title or "(untitled)", 60), (f"  {self.note}", MUTED), (f"  {self.id}", FAINT)
-        )
-        return lines([head, line(("    " + short(self.detail, 100), FAINT))]) if self.detail else head
+        """Title, then when and which (or the turn that was found)."""
+        head = line(("● " if self.id == current else "  ", ACCENT), short(self.title or "(untitled)", 70))
+        note = f"{self.note}  {self.id}" + (f"  {short(self.detail, 60)}" if self.detail else "")
+        return lines([head, line(("    " + note, MUTED))])
 
 
 def list_all(session: Session, words: str) -> list[Entry]:

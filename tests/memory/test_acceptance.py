@@ -503,6 +503,11 @@ def p95(values: list[float]) -> float:
     return sorted(values)[int(0.95 * len(values))]
 
 
+def person(n: int) -> str:
+    """Names as spread as people's: 200 given names."""
+    return f"Given{n % 200} Number{n}"
+
+
 @pytest.mark.bench
 def test_fifty_thousand_facts(tmp_path: Path) -> None:
     world = World(tmp_path)
@@ -511,26 +516,27 @@ def test_fifty_thousand_facts(tmp_path: Path) -> None:
     reader, generator = memory.reader, random.Random(1)
     from mindchat.memory.slots import parse
 
+    # Processor time: what others do on the machine is not memory's.
     scopes, slots, fts, whole = reader.scopes(), [], [], []
     for _ in range(300):
         n = generator.randrange(50_000)
-        question = f"Who is the father of Person Number{n}?"
+        question = f"Who is the father of {person(n)}?"
         slot = parse(question)
         assert slot is not None
-        began = time.perf_counter()
+        began = time.thread_time()
         (entity,) = reader.entities(slot, question)
         found = reader.in_slot(scopes, entity["id"], "father")
-        slots.append(time.perf_counter() - began)
+        slots.append(time.thread_time() - began)
         assert found
-        began = time.perf_counter()
+        began = time.thread_time()
         reader._named(scopes, question)
-        fts.append(time.perf_counter() - began)
-        began = time.perf_counter()
+        fts.append(time.thread_time() - began)
+        began = time.thread_time()
         assert memory.recall(Query(question)).facts
-        whole.append(time.perf_counter() - began)
-    began = time.perf_counter()
+        whole.append(time.thread_time() - began)
+    began = time.thread_time()
     assert world.registry.remove(["/d7"]) == 1
-    forget = time.perf_counter() - began
+    forget = time.thread_time() - began
     took = {"slot": p95(slots), "fts": p95(fts), "recall": p95(whole), "forget": forget}
     print({name: f"{1000 * value:.2f} ms" for name, value in took.items()}, world.registry.store.bytes())  # noqa: T201
     world.close()
@@ -545,7 +551,7 @@ def big_memory(world: World, memory: FactMemory, count: int) -> None:
     from mindchat.values import Chunk, Document
 
     per = 100
-    texts = ["".join(f"Person Number{n} is the son of Parent Number{n}.\n" for n in range(i, i + per)) for i in range(0, count, per)]
+    texts = ["".join(f"{person(n)} is the son of Parent{n % 200} Number{n}.\n" for n in range(i, i + per)) for i in range(0, count, per)]
     world.registry.put([(Document(f"/d{i}", f"D{i}", text), [Chunk(0, len(text))]) for i, text in enumerate(texts)])
     predicate = predicates()["father"]
     for i, text in enumerate(texts):
@@ -556,7 +562,9 @@ def big_memory(world: World, memory: FactMemory, count: int) -> None:
             for n, line in enumerate(text.splitlines(keepends=True), i * per):
                 evidence = Evidence("chunk", "bench", 2, chunk["document_id"], chunk["id"], chunk["sha256"], line[:-1], at, at + len(line) - 1)
                 at += len(line)
-                claim = Claim(f"Person Number{n}", predicate, f"Parent Number{n}", f"parent number{n}", 0.95, "active", evidence, calibrated=True)
+                claim = Claim(
+                    person(n), predicate, f"Parent{n % 200} Number{n}", f"parent{n % 200} number{n}", 0.95, "active", evidence, calibrated=True
+                )
                 ledger.write(connection, scope, "p", claim)
 
 

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from mindchat.clean import clean_line
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
 from mindchat.cli.output import Narrator, write, write_json
@@ -61,6 +63,43 @@ def _start(arguments: Sequence[str]) -> float:
     began = time.perf_counter()
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
+
+
+@app.command()
+def retrieve(
+    corpora: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Corpus files (.jsonl): id, title and text a line.")],
+    questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions that name their supporting passages.")],
+    limit: Annotated[int, typer.Option("-n", min=0, help="Only the first so many questions; 0: all.")] = 200,
+    k: Annotated[int, typer.Option("-k", min=1, help="Passages a question.")] = 10,
+    json: options.Json = False,
+    sets: options.Sets = None,
+) -> None:
+    """Search and indexing, beside plain Whoosh (and bm25s and tantivy, if installed) over the same passages; needs no model."""
+    import tempfile
+
+    import msgspec
+
+    from mindchat.corpus.beside import compare
+    from mindchat.corpus.index import Index
+    from mindchat.memory.documents import DocumentRegistry
+
+    for path in (*corpora, questions):
+        if not path.is_file():
+            raise UsageError(f"There is no file {clean_line(str(path))}.", "Check the path.")
+    section, narrator = load(sets or []).config.index, Narrator()
+    with tempfile.TemporaryDirectory(prefix="mindchat-bench-") as home:
+        registry = DocumentRegistry(Path(home) / "registry.db")
+        index = Index(Path(home) / "index", section, registry, notify=narrator.warn)
+        try:
+            found = compare(
+                [path.resolve() for path in corpora], questions, registry, index, Path(home) / "others", limit=limit, k=k,
+                told=lambda what, done, total: narrator.progress(f"{what}: {done:,} of {total:,}"),
+            )  # fmt: skip
+        finally:
+            index.close()
+            registry.close()
+    narrator.clear()
+    _show(msgspec.to_builtins(found), json)
 
 
 @app.command()

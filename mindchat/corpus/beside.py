@@ -1,7 +1,8 @@
 """The index beside other engines over the same passages and questions, in one run on one machine.
 
 Owns: plain Whoosh as its own documentation uses it, and bm25s and tantivy with their defaults, if they are installed. Does not own: our own
-index (index), the command (bench). Every engine gets title and text and answers the first k ids.
+index (index), the command (cli). Every engine gets title and text and answers the first k ids. The engines take turns question by question,
+so that a busy minute falls on all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import importlib
 import importlib.util
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from msgspec import Struct
 
 from mindchat.corpus.index import Index
 from mindchat.corpus.ingest import ingest
-from mindchat.corpus.measure import Latency, Quality, Question, latency, load_corpus, load_questions, quality
+from mindchat.corpus.measure import (
+    Latency,
+    Quality,
+    Question,
+    load_corpus,
+    load_questions,
+    mean_latency,
+    mean_quality,
+    recall_and_ndcg,
+)
 from mindchat.ports import Registry
 from mindchat.values import Passage, Query
 
@@ -26,53 +36,125 @@ Ids = Callable[[str, int], Sequence[str]]
 Build = Callable[[Sequence[Passage], Path], Ids]
 
 
+Told = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, of how much."""
+
+
+class Spent(Struct, frozen=True):
+    """Seconds of one piece of work: by the clock, and of the process's processor time."""
+
+    wall: float
+    cpu: float
+
+
 class Beside(Struct, frozen=True):
     """One engine's result."""
 
     engine: str
     passages: int
-    index_seconds: float
-    """CPU time of the process, everything included that the engine needs to answer (for ours: registry and matrix)."""
-    open_seconds: float
-    """Until the first answer of a built index; 0.0 for engines that were left open."""
+    indexing: Spent
+    """Everything included that the engine needs to answer (for ours: reading, registry, index of record and matrix)."""
     latency: Latency
     quality: Quality
+    open_seconds: float | None = None
+    """Until the first answer of a built index; None for engines that were left open."""
 
 
-class _Engine:
-    """Another engine's answers in the shape of a retriever."""
+class Comparison(Struct, frozen=True):
+    """All engines of one run; the ratios are ours against plain Whoosh: above 1 is better."""
 
-    def __init__(self, search: Ids) -> None:
-        self._search = search
+    questions: int
+    k: int
+    engines: tuple[Beside, ...]
+    ratios: dict[str, float]
 
-    def search(self, query: Query, k: int) -> list[Passage]:
-        return [Passage(id_, "", "", "", 0, 0, rank=rank) for rank, id_ in enumerate(self._search(query.text, k), 1)]
 
+def compare(
+    corpora: Sequence[Path], questions: Path, registry: Registry, index: Index, folder: Path, *, limit: int = 0, k: int = 10, told: Told | None = None
+) -> Comparison:
+    """Index the files with ours into an empty registry, then with every other engine; then ask all of them each question in turn.
 
-def compare(corpora: Sequence[Path], questions: Path, registry: Registry, index: Index, folder: Path, limit: int = 0) -> Iterator[Beside]:
-    """Index the files with ours into an empty registry, then with every other engine; one result an engine as it is ready."""
+    `limit`: only the first so many questions (0: all). `folder`: an empty one for the others' files.
+    """
+    told = told or (lambda what, done, total: None)
     asked = load_questions(questions)[: limit or None]
-    started = time.process_time()
-    for _ in ingest(corpora, registry, index, index.section):
-        pass
-    spent, count = time.process_time() - started, index.status().passages
-    index.close()
-    started = time.perf_counter()
-    index.search(Query(asked[0].text), 1)
-    opened = time.perf_counter() - started
-    yield Beside("mindchat", count, spent, opened, latency(index, asked), quality(index, asked))
+    told("indexing with mindchat", 0, 1)
+    with _Clock() as ours:
+        for _ in ingest(corpora, registry, index, index.section):
+            pass
     passages = list({passage.id: passage for path in corpora for passage in load_corpus(path)}.values())
+    built: dict[str, tuple[Ids, Spent, float | None]] = {"mindchat": (_ours(index), ours.spent, _opening(index, asked[0].text))}
     for name, (module, build) in _OTHERS.items():
         if importlib.util.find_spec(module) is not None:
-            yield _measure(name, build, passages, asked, folder / name)
+            told(f"indexing with {name}", 0, 1)
+            (folder / name).mkdir(parents=True)
+            with _Clock() as clock:
+                engine = build(passages, folder / name)
+            built[name] = (engine, clock.spent, None)
+    times, found = _ask_in_turn({name: engine for name, (engine, _, _) in built.items()}, asked, k, told)
+    count = index.status().passages
+    rows = tuple(
+        Beside(name, count if name == "mindchat" else len(passages), spent, mean_latency(times[name]), _quality(found[name], asked, k), opening)
+        for name, (_, spent, opening) in built.items()
+    )
+    return Comparison(len(asked), k, rows, _ratios(rows))
 
 
-def _measure(name: str, build: Build, passages: Sequence[Passage], asked: Sequence[Question], folder: Path) -> Beside:
-    folder.mkdir(parents=True, exist_ok=True)
-    started = time.process_time()
-    engine = _Engine(build(passages, folder))
-    spent = time.process_time() - started
-    return Beside(name, len(passages), spent, 0.0, latency(engine, asked), quality(engine, asked))
+class _Clock:
+    """Measures a with-block; `spent` is known afterwards."""
+
+    def __enter__(self) -> _Clock:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.spent = Spent(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+
+
+def _ours(index: Index) -> Ids:
+    return lambda text, k: [passage.id for passage in index.search(Query(text, "question"), k)]
+
+
+def _opening(index: Index, text: str) -> float:
+    """Seconds from a closed index to its first answer, checks of all files included."""
+    index.close()
+    with _Clock() as clock:
+        index.search(Query(text), 1)
+    return clock.spent.wall
+
+
+def _ask_in_turn(
+    engines: dict[str, Ids], asked: Sequence[Question], k: int, told: Told
+) -> tuple[dict[str, list[tuple[float, float]]], dict[str, list[Sequence[str]]]]:
+    """(seconds of wall clock and processor, ids) a question and engine, after one question that warms up."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
+    found: dict[str, list[Sequence[str]]] = {name: [] for name in engines}
+    for search in engines.values():
+        search(asked[0].text, k)
+    for number, question in enumerate(asked):
+        told("questions", number, len(asked))
+        for name, search in engines.items():
+            with _Clock() as clock:
+                ids = search(question.text, k)
+            times[name].append((clock.spent.wall, clock.spent.cpu))
+            found[name].append(ids)
+    return times, found
+
+
+def _quality(found: Sequence[Sequence[str]], asked: Sequence[Question], k: int) -> Quality:
+    return mean_quality([recall_and_ndcg(ids, question.gold, k) for ids, question in zip(found, asked, strict=True) if question.gold])
+
+
+def _ratios(rows: Sequence[Beside]) -> dict[str, float]:
+    by_name = {row.engine: row for row in rows}
+    ours, plain = by_name["mindchat"], by_name["whoosh"]
+    return {
+        "search_p50": plain.latency.p50 / ours.latency.p50,
+        "search_p95": plain.latency.p95 / ours.latency.p95,
+        "search_cpu_p50": plain.latency.cpu_p50 / ours.latency.cpu_p50,
+        "indexing": plain.indexing.wall / ours.indexing.wall,
+        "indexing_cpu": plain.indexing.cpu / ours.indexing.cpu,
+    }
 
 
 def _words(text: str) -> str:

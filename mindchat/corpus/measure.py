@@ -41,11 +41,13 @@ class Quality(Struct, frozen=True):
 
 
 class Latency(Struct, frozen=True):
-    """Milliseconds a question."""
+    """Milliseconds a question: by the clock, and of processor time (which a busy machine does not stretch)."""
 
     questions: int
     p50: float
     p95: float
+    cpu_p50: float
+    cpu_p95: float
 
 
 def load_corpus(path: Path) -> list[Passage]:
@@ -71,26 +73,43 @@ def _gold(row: dict[str, Any]) -> Iterator[str]:
 
 def quality(retriever: Retriever, questions: Sequence[Question], k: int = 10) -> Quality:
     """Mean Recall@k and nDCG@k over the questions that have supporting passages."""
-    recalls, ndcgs = [], []
-    for question in questions:
-        if question.gold:
-            gains = [passage.id in question.gold for passage in retriever.search(Query(question.text, "question"), k)]
-            recalls.append(sum(gains) / len(question.gold))
-            ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(question.gold), k) + 1))
-            ndcgs.append(sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1)) / ideal)
-    count = max(len(recalls), 1)
-    return Quality(len(recalls), sum(recalls) / count, sum(ndcgs) / count)
+    return mean_quality(
+        [
+            recall_and_ndcg([passage.id for passage in retriever.search(Query(question.text, "question"), k)], question.gold, k)
+            for question in questions
+            if question.gold
+        ]
+    )
+
+
+def recall_and_ndcg(found: Sequence[str], gold: frozenset[str], k: int) -> tuple[float, float]:
+    """Of one question, over the first k ids found; `gold` is not empty."""
+    gains = [id in gold for id in found[:k]]
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(gold), k) + 1))
+    return sum(gains) / len(gold), sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1)) / ideal
+
+
+def mean_quality(rows: Sequence[tuple[float, float]]) -> Quality:
+    """Means over questions of recall_and_ndcg(); zeros if there are none."""
+    count = max(len(rows), 1)
+    return Quality(len(rows), sum(row[0] for row in rows) / count, sum(row[1] for row in rows) / count)
+
+
+def mean_latency(seconds: Sequence[tuple[float, float]]) -> Latency:
+    """From (wall-clock, processor) seconds of at least one question."""
+    wall, cpu = (sorted(row[at] * 1000 for row in seconds) for at in (0, 1))
+    middle, high = len(wall) // 2, min(int(len(wall) * 0.95), len(wall) - 1)
+    return Latency(len(wall), wall[middle], wall[high], cpu[middle], cpu[high])
 
 
 def latency(retriever: Retriever, questions: Sequence[Question], k: int = 10) -> Latency:
-    """Wall-clock time of each search, after one that warms up."""
+    """Time of each search, after one that warms up."""
     times = []
     for question in [questions[0], *questions]:
-        started = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         retriever.search(Query(question.text, "question"), k)
-        times.append((time.perf_counter() - started) * 1000)
-    ranked = sorted(times[1:])
-    return Latency(len(ranked), ranked[len(ranked) // 2], ranked[min(int(len(ranked) * 0.95), len(ranked) - 1)])
+        times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return mean_latency(times[1:])
 
 
 class Cell(Struct, frozen=True):

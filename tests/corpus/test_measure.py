@@ -62,7 +62,24 @@ def test_questions_without_judgements_are_refused(tmp_path):
 def test_every_installed_engine_is_measured_beside_ours(files, library, tmp_path):
     from mindchat.corpus.beside import compare
 
-    results = list(compare([files[0]], files[1], library.registry, library.index, tmp_path / "others"))
-    assert [result.engine for result in results][:2] == ["mindchat", "whoosh"]
-    assert {result.passages for result in results} == {3}
-    assert all(result.quality.recall > 0.5 and result.latency.questions == 4 for result in results)
+    told: list[str] = []
+    found = compare([files[0]], files[1], library.registry, library.index, tmp_path / "others", told=lambda what, *_: told.append(what))
+    assert [row.engine for row in found.engines][:2] == ["mindchat", "whoosh"]
+    assert {row.passages for row in found.engines} == {3}
+    assert all(row.quality.recall > 0.5 and row.latency.questions == 4 and row.latency.cpu_p50 > 0 for row in found.engines)
+    ours, plain = found.engines[:2]
+    assert found.ratios["indexing"] == pytest.approx(plain.indexing.wall / ours.indexing.wall)
+    assert found.ratios["search_p50"] == pytest.approx(plain.latency.p50 / ours.latency.p50)
+    assert 0 < ours.open_seconds < 10
+    assert told[:2] == ["indexing with mindchat", "indexing with whoosh"]
+
+
+def test_the_command_gives_one_json_object(files, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from mindchat.cli.bench import app
+
+    monkeypatch.setenv("MINDCHAT_HOME", str(tmp_path / "home"))
+    result = CliRunner().invoke(app, ["retrieve", str(files[0]), "--questions", str(files[1]), "-k", "2", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["k"] == 2

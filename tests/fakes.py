@@ -16,7 +16,7 @@ from mindchat.errors import IndexMissingError
 from mindchat.events import Event, FactLearned
 from mindchat.models.scripted import Reply, ScriptedModel
 from mindchat.policies import POLICIES
-from mindchat.ports import NEVER, Ask, Cancel, Memory, Retriever
+from mindchat.ports import NEVER, Ask, Cancel, Memory, Model, Retriever
 from mindchat.prompts import COMPOSERS
 from mindchat.signals import received
 from mindchat.values import Attended, Draft, Harvest, Kept, Passage, Prompt, Query, Recalled, Signal, Token
@@ -104,7 +104,7 @@ def plug(table: Mapping[str, str], name: str, settings: Config) -> Any:
 
 
 def engine(
-    tape: Sequence[Reply | str] | ScriptedModel,
+    tape: Sequence[Reply | str] | Model,
     *assignments: str,
     retriever: Retriever | None = None,
     memory: Memory | None = None,
@@ -112,9 +112,9 @@ def engine(
     provides: frozenset[Signal] = ALL,
     window: int = 4096,
 ) -> LoopEngine:
-    """The loop on a tape."""
+    """The loop on a tape, or on a model."""
     settings = config(*assignments)
-    model = tape if isinstance(tape, ScriptedModel) else ScriptedModel(tape, provides=provides, window=window)
+    model = ScriptedModel(tape, provides=provides, window=window) if isinstance(tape, Sequence) else tape
     return LoopEngine(
         Parts(
             model,
@@ -130,7 +130,7 @@ def engine(
     )
 
 
-def run(question: str, tape: Sequence[Reply | str] | ScriptedModel, *assignments: str, cancel: Cancel = NEVER, **parts: Any) -> list[Event]:
+def run(question: str, tape: Sequence[Reply | str] | Model, *assignments: str, cancel: Cancel = NEVER, **parts: Any) -> list[Event]:
     """All events of one turn."""
     history = parts.pop("history", ())
     return list(engine(tape, *assignments, **parts).run(question, history=history, cancel=cancel))

@@ -12,6 +12,7 @@ import mmap
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +20,11 @@ from numpy.typing import NDArray
 
 from mindchat.corpus.bm25f import FIELDS, Params, field_weight, saturate
 from mindchat.corpus.record import Dump, Record, Rows
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    """The array in the file, as a plain view: each access to a numpy.memmap would cost a Python call."""
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)).view(np.ndarray)
 
 
 class Strings:
@@ -65,7 +71,7 @@ class Strings:
     @staticmethod
     def load(folder: Path, name: str) -> Strings:
         """Memory-mapped."""
-        ends = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        ends = _mapped(folder / f"{name}.npy")
         with (folder / f"{name}.bin").open("rb") as file:
             # an empty file cannot be mapped
             blob: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if int(ends[-1]) else b""
@@ -111,9 +117,7 @@ class Matrix(Struct, frozen=True):
     def load(folder: Path) -> Matrix:
         """Memory-map all files; raises OSError or ValueError if one is missing or no array."""
         strings = [Strings.load(folder, name) for name in ("terms", "ids", "uris")]
-        ends, columns, impacts, document = (
-            np.load(folder / f"row_{name}.npy", mmap_mode="r", allow_pickle=False) for name in ("ends", "columns", "impacts", "document")
-        )
+        ends, columns, impacts, document = (_mapped(folder / f"row_{name}.npy") for name in ("ends", "columns", "impacts", "document"))
         return Matrix(strings[0], ends, columns, impacts, strings[1], strings[2], document)
 
 

@@ -1,8 +1,8 @@
-"""Asking the model whether a passage states a claim: one batched pass over the claim and its distractors.
+"""Asking the model which value a passage gives for a slot: one batched pass over the claim's value and its distractors.
 
 Owns: the wording of the question and p_true. Does not own: what follows from it (confidence.py).
-Each option repeats one claim and ends in yes or no; the words they share cancel, so that the difference of the two log-probabilities is the
-odds of yes. The distractors (subject and object exchanged, another span in the object's place) catch reversals such as father and son.
+The options are the claimed object, other spans of its type in the passage, and "unknown"; p_true is the object's share of their probability.
+A yes/no question about each claim was tried first: the small default model said yes to claim and distractors alike (see DESIGN.md).
 """
 
 from __future__ import annotations
@@ -12,49 +12,41 @@ import math
 from mindchat.clean import clean_line
 from mindchat.memory.confidence import Signals
 from mindchat.memory.grounding import Grounded
-from mindchat.memory.slots import Predicate
 from mindchat.ports import Ask
 from mindchat.values import Message, Prompt, Text
 
-_INSTRUCTION = "Read the passage. For the claim, say whether the passage states it: yes or no."
+_INSTRUCTION = "Answer with words of the passage only; if it does not say, answer: unknown."
+UNKNOWN = "unknown"
 
 
-def claim_text(subject: str, predicate: Predicate, value: str) -> str:
-    """The claim in plain words."""
-    if predicate.nouns:
-        return f"The {predicate.nouns[0]} of {subject} is {value}."
-    return f"{subject} {predicate.phrase} {value}."
+def options(grounded: Grounded) -> list[str]:
+    """The claimed object first, then its distractors, then "unknown"."""
+    return [grounded.object, *grounded.distractors, UNKNOWN]
 
 
-def claims(grounded: Grounded) -> list[str]:
-    """The claim first, then its distractors."""
-    subject, predicate, value = grounded.slot.subject, grounded.slot.predicate, grounded.object
-    others = [claim_text(subject, predicate, other) for other in grounded.distractors]
-    if predicate.range in ("person", "place", "any", "org", "work") and predicate.inverse != predicate.name:
-        others.append(claim_text(value, predicate, subject))
-    return [claim_text(subject, predicate, value), *others]
-
-
-def prompt(grounded: Grounded, limit: int = 1200) -> Prompt:
-    """The question about a passage, cut to `limit` characters around the quote; the assistant's turn is open at the claim."""
+def prompt(grounded: Grounded, limit: int = 900) -> Prompt:
+    """The question about a passage, cut to `limit` characters around the quote; the assistant's turn is open at the answer."""
     text = grounded.passage.text
     start = max(0, min(grounded.sentence.start - limit // 3, len(text) - limit))
     body = clean_line(text[start : start + limit])
+    predicate = grounded.slot.predicate
+    noun = predicate.nouns[0] if predicate.nouns else predicate.phrase
+    question = f"\n\nQuestion: What is the {noun} of {clean_line(grounded.slot.subject, 120)}?\n{_INSTRUCTION}"
     user = Message(
         "user",
         (
-            Text(f"{_INSTRUCTION}\n\nPassage ({clean_line(grounded.passage.title, 80)}): "),
+            Text(f"{clean_line(grounded.passage.title, 80)}: "),
             Text(body, origin="passage", passage=grounded.passage.id),
+            Text(question),
         ),
     )
-    return Prompt((user, Message("assistant", (Text("Claim:"),))))
+    return Prompt((user, Message("assistant", (Text("Answer:"),))))
 
 
 def verify(ask: Ask, grounded: Grounded) -> Signals:
-    """p_true and margin, by one call of ask.choose."""
-    asked = claims(grounded)
-    options = [f" {clean_line(claim)}\nStated: {word}" for claim in asked for word in ("yes", "no")]
-    scored = ask.choose(prompt(grounded), options, kind="verify")
-    odds = [scored[2 * i].logprob - scored[2 * i + 1].logprob for i in range(len(asked))]
-    yes = [1 / (1 + math.exp(-max(-50.0, min(50.0, value)))) for value in odds]
-    return Signals(p_true=yes[0], margin=yes[0] - max(yes[1:], default=0.0))
+    """p_true and its margin over the best other option, by one call of ask.choose."""
+    scored = ask.choose(prompt(grounded), [f" {clean_line(option)}" for option in options(grounded)], kind="verify")
+    best = max(choice.logprob for choice in scored)
+    weights = [math.exp(choice.logprob - best) for choice in scored]
+    shares = [weight / sum(weights) for weight in weights]
+    return Signals(p_true=shares[0], margin=shares[0] - max(shares[1:]))

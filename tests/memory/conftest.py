@@ -27,7 +27,7 @@ ACTRESS = "Małgorzata Braunek (30 January 1947 – 23 June 2014) was a Polish f
 
 
 class YesAsk:
-    """Ask whose model believes the first claim of every verification and none of the distractors; counts its calls."""
+    """Ask whose model prefers the claimed value to its distractors by `yes` nats; counts its calls."""
 
     provides: frozenset[Signal] = frozenset()
 
@@ -38,7 +38,7 @@ class YesAsk:
         assert kind == "verify"
         self.calls += 1
         self.prompts.append((prompt, tuple(options)))
-        return [Choice(o, -(0.0 if o.endswith("yes") == (i < 2) else self.yes) - 1.0, 9) for i, o in enumerate(options)]
+        return [Choice(option, -1.0 - (self.yes if i else 0.0), 9) for i, option in enumerate(options)]
 
 
 def draft(text: str, entropy: float | None = 0.1) -> Draft:

@@ -10,6 +10,7 @@ from mindchat import events as ev
 from mindchat.errors import CapabilityError
 from mindchat.events import LAST, Event
 from mindchat.models.scripted import Reply
+from mindchat.policies import POLICIES
 from mindchat.ports import Cancel
 from mindchat.trace import fold_all
 from mindchat.values import Fact, Recalled, Signal
@@ -258,11 +259,10 @@ word = st.sampled_from(
     ["Fritz", "Lang", "was", "the", "Vienna.", "1927.", "So", "answer", "is", "Ann{9,0.9}", "Droid{4,0.2}", "", "keep", "2", "|", ";", "x\n"]
 )
 reply = st.lists(word, max_size=14).map(" ".join)
-POLICIES = ["mind", "rind-fixed", "rind-entropy", "sentences", "once", "none"]
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(reply, min_size=0, max_size=25), st.sampled_from(POLICIES), st.sampled_from(["none", "cot", "conf", "conf+cot", "auto"]))
+@given(st.lists(reply, min_size=0, max_size=25), st.sampled_from(sorted(POLICIES)), st.sampled_from(["none", "cot", "conf", "conf+cot", "auto"]))
 def test_any_tape_ends_in_exactly_one_last_event(tape: list[str], policy: str, kind: str) -> None:
     events = run(QUESTION, tape, f"engine.policy={policy}", f"engine.filter={kind}")
     end = last(events)

@@ -190,6 +190,7 @@ class UiSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True)
     theme: str = "textual-dark"
     updates_per_second: Annotated[int, Meta(ge=1, le=10)] = 10
     mouse: bool = True
+    keys: dict[str, str] = {}
 
 
 class PathsSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -126,7 +126,7 @@ class DeadlineError(MindChatError):
     code, exit_code = "timeout", 4
 
 
-class Interrupted(MindChatError):  # noqa: N818 - a user's wish, not an error of ours
+class Interrupted(MindChatError):
     """The user cancelled."""
 
     code, exit_code = "interrupted", 130

@@ -151,9 +151,7 @@ class Ask(Protocol):
         """The model's signals."""
         ...
 
-    def complete(
-        self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None
-    ) -> Draft:
+    def complete(self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None) -> Draft:
         """Greedy completion with LOGPROB and ENTROPY where the model has them."""
         ...
 
@@ -215,7 +213,9 @@ class Policy(Protocol):
         """Judge one finished sentence. The draft holds exactly that sentence; accepted text is in the hop."""
         ...
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query | tuple[Query, ...]:
+    def what(
+        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask
+    ) -> Query | tuple[Query, ...]:
         """The sub-query, or several of one hop; never empty."""
         ...
 
@@ -363,7 +363,6 @@ class Stored(Protocol):
         ...
 
 
-
 Outcome = Literal["added", "updated", "moved", "unchanged"]
 
 
@@ -415,5 +414,3 @@ class Engine(Protocol):
     def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
         """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing."""
         ...
-
-

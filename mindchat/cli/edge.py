@@ -52,11 +52,12 @@ def run(arguments: list[str]) -> int:
 
 
 def leave(code: int) -> int:
-    """The exit code, unless a worker still sits in native code (a model being loaded, a forward pass): then the process ends here.
+    """The exit code, unless torch is loaded or a worker still sits in native code: then the process ends here.
 
-    Waiting for it would make Ctrl+C slow, and tearing the interpreter down around it can crash; what must last is on disk by now.
+    Waiting for a forward pass would make Ctrl+C slow, tearing the interpreter down around it can crash, and unloading torch takes seconds;
+    what must last is on disk by now.
     """
-    if any(thread.name.startswith("mindchat") for thread in threading.enumerate()):
+    if "torch" in sys.modules or any(thread.name.startswith("mindchat") for thread in threading.enumerate()):
         os._exit(code)
     return code
 

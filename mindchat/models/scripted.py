@@ -7,7 +7,6 @@ Notation: plain text, cut into one token a word; `word{2.5}` gives the token an 
 
 from __future__ import annotations
 
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

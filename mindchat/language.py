@@ -105,7 +105,7 @@ class Language:
     def comparison(self, question: str) -> bool:
         """Whether a question compares things (a cue word and two candidates, or a yes/no over both)."""
         folded = f" {question.casefold()} "
-        return any(cue in folded for cue in self.comparison_cues) and (" or " in folded or " and " in folded)
+        return any(f" {cue.lstrip()}" in folded for cue in self.comparison_cues) and (" or " in folded or " and " in folded)
 
 
 @cache

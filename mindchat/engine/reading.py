@@ -3,7 +3,7 @@
 Owns: repeat = "auto" (probe, repeat only while unsure), as = "core" (which passages the first reading used), the choice of rewordings.
 Does not own: layouts (prompts.core), the window (engine.budget), the generation itself (engine.answer_steps).
 Source: CoRe Theorem 1 and its Limitations, which ask to repeat "only the core contents"; Table 1 for comparisons. The rules are ours:
-* auto never repeats a comparison (four of five models lose there in HotpotQA) and never beyond what order can need: k copies for k documents,
+* auto never repeats a comparison (in HotpotQA four of five models lose there; that 2WikiMultihopQA's gain is the price) and never beyond what order can need: k copies for k documents,
   k at most SUPPORTING, because no question of the paper's data sets rests on more.
 * core repeats a passage if the probe's answer stands in it, or if it received more than an equal share of the attention that the probe's
   answer paid to all passages (last layer, mean over heads). Without attention the answer's place alone decides.
@@ -90,7 +90,7 @@ def probe(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Generator[
 def _while_unsure(turn: Turn) -> Generator[Event, None, Reading]:
     """One copy, then one more as long as the short answer is unsure and another copy can help."""
     if turn.words.comparison(turn.hop.question):
-        yield ev.Notice("auto: a comparison is answered from one copy; repeating tends to lose there (CoRe, Table 1).")
+        yield ev.Notice("auto: a comparison is answered from one copy; HotpotQA's lose by repeating (CoRe, Table 1).")
         return Reading(0)
     if Signal.ENTROPY not in turn.parts.model.provides:
         yield ev.Notice(f"auto: {turn.parts.model.id} measures no entropy, so the documents are repeated once.", "warning")

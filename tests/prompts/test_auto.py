@@ -93,6 +93,11 @@ def test_a_comparison_is_not_repeated() -> None:
     assert "comparison" in told(events)
 
 
+def test_a_name_that_ends_like_a_comparison_is_none() -> None:
+    events = run("Who was the father of the Earl of Strathmore and Kinghorne?", [UNSURE, SURE], *AUTO, given=WORLD)
+    assert prompts(events) == [("probe", 1), ("probe", 2)]
+
+
 def test_an_answer_that_says_nothing_is_unsure() -> None:
     events = run(QUESTION, ["unknown", SURE], *AUTO, given=WORLD)
     assert prompts(events) == [("probe", 1), ("probe", 2)]

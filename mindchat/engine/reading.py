@@ -3,8 +3,8 @@
 Owns: repeat = "auto" (probe, repeat only while unsure), as = "core" (which passages the first reading used), the choice of rewordings.
 Does not own: layouts (prompts.core), the window (engine.budget), the generation itself (engine.answer_steps).
 Source: CoRe Theorem 1 and its Limitations, which ask to repeat "only the core contents"; Table 1 for comparisons. The rules are ours:
-* auto never repeats a comparison (in HotpotQA four of five models lose there; that 2WikiMultihopQA's gain is the price) and never beyond what order can need: k copies for k documents,
-  k at most SUPPORTING, because no question of the paper's data sets rests on more.
+* auto never repeats a comparison (in HotpotQA four of five models lose there; forgoing what 2WikiMultihopQA's gain is the price) and never
+  beyond what order can need: k copies for k documents, k at most SUPPORTING, because no question of the paper's data sets rests on more.
 * core repeats a passage if the probe's answer stands in it, or if it received more than an equal share of the attention that the probe's
   answer paid to all passages (last layer, mean over heads). Without attention the answer's place alone decides.
 """

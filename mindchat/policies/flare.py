@@ -3,7 +3,8 @@
 Owns: the policy flare, with implicit (masked sentence) and explicit (one question per unsure term) queries. Does not own: wording (prompts).
 Source: arXiv:2305.06983 §3.2; this is the paper's variant: first search with the question, θ on the probability of each token, passages
 replaced, the rewritten sentence accepted as it comes. (DRAGIN's and other rewrites of FLARE compare a mean over the sentence, or search never
-first.) Masking is by word, so that no half of a name stays in the query.
+first.) Two differences: masking is by word, so that no half of a name stays in the query; and an improbable full stop, which only says that
+the sentence could go on, is no reason to search.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def terms(draft: Draft, beta: float) -> list[str]:
 
 
 class Flare(Base):
-    """Some token with p < flare.theta: search, replace, write the sentence again."""
+    """Some token of a word with p < flare.theta: search, replace, write the sentence again."""
 
     name = "flare"
     needs = frozenset({Signal.LOGPROB})
@@ -97,7 +98,7 @@ class Flare(Base):
         )
         terms = (("theta", options.theta), ("beta", options.beta))
         formula = "S = 1 - p; θ = 1 - flare.theta"
-        least = min(sure, key=lambda s: s.probability, default=None)
+        least = min((s for s in sure if not s.word.punctuation), key=lambda s: s.probability, default=None)
         doubtful = least is not None and least.probability < options.theta and len(draft.text.strip()) >= SHORTEST
         trigger = None
         if doubtful and self._rewriting.now(hop):

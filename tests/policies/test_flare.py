@@ -102,6 +102,10 @@ def test_a_stub_shorter_than_a_word_is_not_looked_ahead_for() -> None:
     assert Flare(config()).when(probable(("1", 0.1), (".", 0.9)), HOP, ask()).trigger is None
 
 
+def test_an_improbable_full_stop_is_no_reason_to_search() -> None:
+    assert Flare(config()).when(probable(("Fritz", 0.9), (" Lang", 0.9), (" won", 0.9), (".", 0.1)), HOP, ask()).trigger is None
+
+
 def test_it_needs_nothing_but_probabilities() -> None:
     events = run(
         HOP.question,

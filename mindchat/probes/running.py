@@ -13,10 +13,9 @@ from msgspec import Struct
 
 from mindchat.errors import UsageError
 from mindchat.ports import NEVER, Cancel, Model
+from mindchat.probes.asking import ANSWER_TOKENS
 from mindchat.probes.cases import Case, Cell, Options, Probe, Record, Run
 from mindchat.probes.records import append, open_writer, prepare, read_records
-
-ANSWER_TOKENS = 16
 
 
 class Planned(Struct, frozen=True, tag_field="type", tag="Planned"):

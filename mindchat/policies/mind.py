@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from mindchat.config import Config
-from mindchat.policies.base import Base
+from mindchat.policies.base import Base, Rewriting
 from mindchat.policies.queries import WRITERS
 from mindchat.policies.rind import judge
 from mindchat.ports import Ask
@@ -32,20 +32,30 @@ class Mind(Base):
         self._options = config.rind
         self._attention: str = config.rind.attention
         self._earlier: list[WordScore] = []
+        self._begun: list[WordScore] = []
+        """The clean beginning of the flagged sentence; it counts in θ when the rest is written again."""
+        self._rewriting = Rewriting()
 
     def before(self, hop: Hop, ask: Ask) -> Query | None:
         """MIND starts from what the model knows; also the place where a turn begins."""
         del hop, ask
-        self._earlier = []
+        self._earlier, self._begun = [], []
+        self._rewriting.reset()
         return None
 
     def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
         """Eq 3 over the sentence (or over all accepted words and it: rind.window = running)."""
         del ask
         running = self._earlier if self._options.window == "running" else []
-        verdict = judge(draft, hop.question, self.words, self._options, attention=self._attention, earlier=running)
+        if not self._rewriting.now(hop):
+            self._begun = []
+        verdict = judge(draft, hop.question, self.words, self._options, attention=self._attention, earlier=running, begun=self._begun)
         if verdict.trigger is None:
-            self._earlier += verdict.words
+            self._earlier += [*self._begun, *verdict.words]
+        else:
+            start = verdict.trigger.start
+            self._begun += [word for word in verdict.words if word.end <= start]
+            self._rewriting.begin(hop)
         return verdict
 
     def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:

@@ -60,13 +60,16 @@ def score(measured: Sequence[Measured], attention: str) -> list[WordScore]:
     return scored
 
 
-def threshold(scored: Sequence[WordScore], options: RindSection, earlier: Sequence[WordScore] = ()) -> tuple[float, tuple[tuple[str, float], ...]]:
+def threshold(
+    scored: Sequence[WordScore], options: RindSection, earlier: Sequence[WordScore] = (), begun: Sequence[WordScore] = ()
+) -> tuple[float, tuple[tuple[str, float], ...]]:
     """θ and its factors. Dynamic: Eq 3, θ = α · mean(H) + β · mean(a) over the content words of the window.
 
-    Fewer than `min_words` content words make Eq 3 degenerate (one word: S = H · 1 < H + β always), so the fixed threshold is used.
+    `earlier`: words of accepted sentences (rind.window = running); `begun`: the kept beginning of a sentence that is being written again.
+    Fewer than `min_words` content words in the sentence make Eq 3 degenerate (one word: S = H · 1 < H + β always), so the fixed threshold is used.
     """
-    window = [w for w in (*earlier, *scored) if w.content]
-    if options.threshold == "fixed" or len([w for w in scored if w.content]) < options.min_words:
+    window = [w for w in (*earlier, *begun, *scored) if w.content]
+    if options.threshold == "fixed" or sum(w.content for w in (*begun, *scored)) < options.min_words:
         return options.fixed, (("fixed", options.fixed),)
     mean_h = sum(w.entropy or 0.0 for w in window) / len(window)
     mean_a = sum(w.attention or 0.0 for w in window) / len(window)
@@ -81,10 +84,19 @@ FORMULAS = {
 }
 
 
-def judge(draft: Draft, question: str, words: Language, options: RindSection, *, attention: str, earlier: Sequence[WordScore] = ()) -> Verdict:
+def judge(
+    draft: Draft,
+    question: str,
+    words: Language,
+    options: RindSection,
+    *,
+    attention: str,
+    earlier: Sequence[WordScore] = (),
+    begun: Sequence[WordScore] = (),
+) -> Verdict:
     """Score a sentence, compare with θ; the trigger is the first word above it (the earliest one that cannot be trusted)."""
     scored = score(measure(draft, question, words, anchors=options.anchors), attention)
-    theta, terms = threshold(scored, options, earlier)
+    theta, terms = threshold(scored, options, earlier, begun)
     formula = f"{FORMULAS[attention]}; θ = " + ("fixed" if terms[0][0] == "fixed" else "α · mean(H) + β · mean(a)")
     flagged = next((w for w in scored if w.score > theta), None)
     trigger = None

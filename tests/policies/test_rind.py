@@ -185,3 +185,15 @@ def test_the_event_holds_every_factor_also_without_a_trigger() -> None:
 
 def test_an_empty_draft_is_judged_without_an_error() -> None:
     assert judge(Draft(""), "", EN, RindSection(), attention="sentence").trigger is None
+
+
+def test_the_beginning_of_a_rewritten_sentence_counts_in_its_threshold() -> None:
+    """Else the rest of a sentence, short as it is, would fall back to the fixed threshold after every search."""
+    tape = ["Old records tell whether Otto{9,0.9} Droid lived there.", " Otto", " Where was Fritz Lang born?", " Hans Zimmer lived.", "Hans"]
+    events = run("Who lived in the tower?", tape, "engine.filter=none", retriever=None)
+    first, second = of(events, SentenceJudged)[:2]
+    assert first.verdict.trigger is not None
+    begun = [w for w in first.verdict.words if w.end <= first.verdict.trigger.start and w.content]
+    counted = [*begun, *(w for w in second.verdict.words if w.content)]
+    assert len(counted) >= 4 > len(counted) - len(begun)
+    assert dict(second.verdict.terms)["mean_entropy"] == pytest.approx(sum(w.entropy or 0 for w in counted) / len(counted))

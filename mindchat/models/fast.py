@@ -9,6 +9,7 @@ and the likeliest logits stay fp32.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,7 @@ def _full(parts: list[nn.Linear]) -> Projection:
     """Full-precision projections of one input, outputs side by side."""
     if len(parts) == 1:
         return parts[0]
-    return lambda x: torch.cat([functional.linear(x, part.weight, part.bias) for part in parts], dim=-1)
+    return lambda x: torch.cat([part(x) for part in parts], dim=-1)
 
 
 def _int8(parts: list[nn.Linear]) -> Projection:
@@ -66,6 +67,51 @@ def _int8(parts: list[nn.Linear]) -> Projection:
         return y.float() if bias is None else y + bias
 
     return project
+
+
+class NarrowLinear(nn.Linear):
+    """A projection with bfloat16 weights and inputs between fp32 neighbours: half the bytes, and on processors with bfloat16 dot products
+    two to three times the speed over many rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, K) fp32 to (…, N) fp32."""
+        y = functional.linear(x.bfloat16(), self.weight).float()
+        return y if self.bias is None else y + self.bias
+
+
+def narrow(model: Any) -> Callable[[], None]:
+    """Turn the decoder layers' projections (not the head) into NarrowLinear, in place; what it returns turns them back."""
+    wide: list[tuple[nn.Linear, nn.Parameter]] = []
+    for module in model.get_decoder().layers.modules():
+        if type(module) is nn.Linear:
+            wide.append((module, module.weight))
+            module.weight = nn.Parameter(module.weight.detach().bfloat16(), requires_grad=False)
+            module.__class__ = NarrowLinear
+
+    def widen() -> None:
+        for module, weight in wide:
+            module.__class__ = nn.Linear
+            module.weight = weight
+
+    return widen
+
+
+def gains_from_bfloat16(rows: int = 128, width: int = 896, repeats: int = 5) -> bool:
+    """Whether a projection of many rows is quicker in bfloat16 on this processor by 1.3 times: without its dot products it is far slower."""
+    x, weight = torch.randn(rows, width), torch.randn(4 * width, width)
+    quickest = []
+    for kind in (torch.float32, torch.bfloat16):
+        inputs, weights = x.to(kind), weight.to(kind)
+        functional.linear(inputs[:8], weights)
+        spent = []
+        for _ in range(repeats):
+            started = time.perf_counter()
+            functional.linear(inputs, weights)
+            spent.append(time.perf_counter() - started)
+            if spent[-1] > 1.0:
+                return False
+        quickest.append(min(spent))
+    return quickest[0] > 1.3 * quickest[1]
 
 
 class _Layer:

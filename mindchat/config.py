@@ -134,6 +134,7 @@ class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """[index]"""
 
     chunk_words: Annotated[int, Meta(ge=20)] = 160
+    chunk_tokens: Annotated[int, Meta(ge=32)] = 220
     language: str = "en"
     k1: Weight = 1.6
     b: Share = 0.75
@@ -142,6 +143,10 @@ class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     lock_seconds: Weight = 30.0
     max_file_mb: Positive = 50
     read_seconds: Positive = 60
+    watch_seconds: Weight = 15.0
+    milvus: str = ""
+    milvus_token_env: str = ""
+    milvus_timeout: Annotated[float, Meta(gt=0.0)] = 30.0
 
 
 class FlareSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -233,6 +238,8 @@ class Config(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 UNTRUSTED_SECTIONS = ("server",)
 """Sections that a project's mindchat.toml may not set before the user has trusted its folder."""
+UNTRUSTED_KEYS = ("index.milvus", "index.milvus_token_env")
+"""Keys of which the same holds: they would send the documents elsewhere."""
 
 
 class Origin(Struct, frozen=True):
@@ -360,7 +367,7 @@ def _needs_trust(key: str, value: object, folder: Path) -> bool:
     if key == "model.name":
         text = str(value)
         return "://" in text or (text.startswith((".", "/", "~", "\\")) and _outside(text, folder)) or Path(text).is_absolute()
-    return section in UNTRUSTED_SECTIONS
+    return section in UNTRUSTED_SECTIONS or key in UNTRUSTED_KEYS
 
 
 def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:

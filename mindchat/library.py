@@ -5,7 +5,7 @@ Owns: which collection is in force, narrowing to paths (`--in`), bringing the de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 
 from mindchat.config import IndexSection
 from mindchat.corpus.index import Index
+from mindchat.corpus.searchable import SearchIndex
 from mindchat.paths import packaged
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
@@ -29,16 +30,34 @@ class DocumentLibrary:
         self._within = tuple(str(path.expanduser().resolve()) for path in within)
         self.notices: list[str] = []
         """Sentences about repairs, for whoever shows them; drained by take_notices()."""
-        self._indexes = {name: Index(folder, section, registry, name, notify=self.notices.append) for name in (USER, DEMO)}
+        self.count: Callable[[str], int] | None = None
+        """Tokens of a text by the loaded model's tokenizer, while one is loaded: passages are then cut to index.chunk_tokens."""
+        self._indexes = {USER: self._make(folder, USER), DEMO: Index(folder, section, registry, DEMO, notify=self.notices.append)}
         self._demo_ready = False
+        self._looked: tuple[str, bool] | None = None
+
+    def _make(self, folder: Path, collection: str) -> SearchIndex:
+        """The engine that the settings name; the demo is always searched on this machine."""
+        if not self._section.milvus:
+            return Index(folder, self._section, self._registry, collection, notify=self.notices.append)
+        from mindchat.corpus.milvus import MilvusIndex
+
+        return MilvusIndex(folder, self._section, self._registry, collection, notify=self.notices.append)
 
     @property
-    def index(self) -> Index:
+    def index(self) -> SearchIndex:
         """The index in force."""
-        if self._registry.count(USER)[0]:
+        if self._has_own():
             return self._indexes[USER]
         self._bring_demo()
         return self._indexes[DEMO]
+
+    def _has_own(self) -> bool:
+        """Whether the user has indexed anything; counted once a generation, since every search asks."""
+        generation = self._indexes[USER].generation()
+        if generation is None or self._looked is None or self._looked[0] != generation:
+            self._looked = (generation or "", next(iter(self._registry.documents(USER)), None) is not None)
+        return self._looked[1]
 
     def _bring_demo(self) -> None:
         """Index what is new of the packaged demo; its questions hold the answers and are no documents."""
@@ -61,29 +80,45 @@ class DocumentLibrary:
         return self.index.search(query, k, within=self._within)
 
     def status(self) -> dict[str, Any]:
-        """State of the index in force, and the folders it was made from."""
-        from mindchat.corpus.roots import load_roots
+        """State of the index in force, the folders it was made from, and which of them are gone for now."""
+        from mindchat.corpus.roots import is_gone, load_roots
 
         index = self.index
-        return {**msgspec.to_builtins(index.status()), "roots": list(load_roots(index.store.root)) if index.collection == USER else []}
+        roots = load_roots(index.store.root) if index.collection == USER else []
+        return {**msgspec.to_builtins(index.status()), "roots": roots, "missing_roots": [root for root in roots if is_gone(root)]}
 
     def add(self, paths: Sequence[Path], cancel: Cancel = NEVER) -> Iterator[Any]:
         """Index files and folders into the user's collection."""
         from mindchat.corpus.ingest import ingest
 
-        yield from ingest(paths, self._registry, self._indexes[USER], self._section, cancel=cancel)
+        self._looked = None
+        yield from ingest(paths, self._registry, self._indexes[USER], self._section, cancel=cancel, count=self.count)
+        self._looked = None
 
-    def sync(self, cancel: Cancel = NEVER) -> Iterator[Any]:
-        """Look again at everything that the user indexed."""
+    def sync(self, cancel: Cancel = NEVER, *, prune: bool = False) -> Iterator[Any]:
+        """Look again at everything that the user indexed; folders that are gone as a whole keep their documents unless `prune`."""
         from mindchat.corpus.ingest import sync
 
-        yield from sync(self._registry, self._indexes[USER], self._section, cancel=cancel)
+        yield from sync(self._registry, self._indexes[USER], self._section, prune=prune, cancel=cancel, count=self.count)
+        self._looked = None
+
+    def watch(self, interval: float, cancel: Cancel) -> Iterator[Any]:
+        """Look every `interval` seconds and sync when something changed, until cancelled: corpus.watch.Scanned after each look.
+
+        For a thread of its own; fold the events with corpus.watch.Tally for a status line.
+        """
+        from mindchat.corpus.roots import load_roots
+        from mindchat.corpus.watch import look, watch
+
+        root, limit = self._indexes[USER].store.root, self._section.max_file_mb * 1_000_000
+        yield from watch(lambda: load_roots(root), lambda: self.sync(cancel), lambda roots: look(roots, limit, root.parent), interval, cancel)
 
     def remove(self, path: Path) -> Iterator[Any]:
         """Forget what stands at or under the path."""
         from mindchat.corpus.ingest import remove
 
         yield from remove(path, self._registry, self._indexes[USER], self._section)
+        self._looked = None
 
     def verify(self) -> list[str]:
         """Differences between index, matrix and registry; [] if there are none."""

@@ -122,15 +122,26 @@ def open_session(
     def rooms(config: Config, session: str | None, incognito: bool) -> Rooms:
         return _open_rooms(config, paths, session, incognito, memory, within)
 
+    def engine(config: Config, rooms: Rooms, model: Model) -> Engine:
+        if isinstance(rooms.library, DocumentLibrary):
+            rooms.library.count = token_counter(model)
+        return build_engine(config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths))
+
     return Session(
         config,
         rooms(config, session, incognito),
         open_model=load_model,
-        build_engine=lambda config, rooms, model: build_engine(config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths)),
+        build_engine=engine,
         open_rooms=rooms,
         id=session,
         incognito=incognito,
     )
+
+
+def token_counter(model: Model) -> Callable[[str], int] | None:
+    """Tokens of a plain text by the model's own tokenizer; None if its tokenizer is not on this machine (a server, a tape)."""
+    vocabulary = getattr(model, "vocabulary", None)
+    return None if vocabulary is None else lambda text: len(vocabulary.continuation(text))
 
 
 def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bool, memory: bool, within: Sequence[Path]) -> Rooms:

@@ -51,10 +51,21 @@ def add(
 
 
 @app.command()
-def sync(json: options.Json = False, sets: options.Sets = None) -> None:
-    """Look again at everything that was indexed: added, changed, moved and deleted files."""
+def sync(
+    prune: Annotated[bool, typer.Option("--prune", help="Also forget folders that are gone as a whole.")] = False,
+    yes: options.Yes = False,
+    json: options.Json = False,
+    sets: options.Sets = None,
+) -> None:
+    """Look again at everything that was indexed: added, changed, moved and deleted files.
+
+    A folder that is gone as a whole (a disk that is not mounted) keeps its documents until --prune.
+    """
     library = _library(sets or [])
-    _work(lambda cancel: library.sync(cancel), json)
+    gone = library.status()["missing_roots"] if prune else []
+    if gone:
+        confirm(f"Forget all documents of {', '.join(clean_line(root) for root in gone)}?", yes)
+    _work(lambda cancel: library.sync(cancel, prune=prune), json)
 
 
 @app.command()
@@ -105,6 +116,9 @@ def _tell(event: Any, narrator: Narrator) -> None:
     name = type(event).__name__
     if name == "FileFailed":
         narrator.warn(f"failed: {clean_line(event.path)}: {clean_line(event.reason)}")
+    elif name == "RootMissing":
+        kept = f"its {event.documents:,} documents are kept; mindchat index sync --prune forgets them"
+        narrator.warn(f"missing: {clean_line(event.path)} is not there or empty; {kept}")
     elif name == "Progress":
         narrator.progress(f"{event.phase}: {event.done:,} of {event.total:,} passages")
     elif name == "IngestProgress":
@@ -116,6 +130,7 @@ def _tell(event: Any, narrator: Narrator) -> None:
 
 def _write_report(report: Any) -> None:
     counts = [f"{len(report.added)} added", f"{len(report.updated)} updated", f"{len(report.removed)} removed", f"{report.unchanged} unchanged"]
+    counts += [f"{len(report.moved)} moved"] * bool(report.moved)
     counts += [f"{len(report.failed)} failed"] * bool(report.failed) + [f"{len(report.skipped)} skipped"] * bool(report.skipped)
     write(f"{', '.join(counts)} · {report.passages:,} passages searchable · {duration(report.seconds)}")
     if report.types:

@@ -16,8 +16,8 @@ from mindchat.commands.reply import Command, Reply
 from mindchat.errors import UsageError
 from mindchat.session import Session
 
-LISTED = 8
-"""Failures and skipped files named singly."""
+LISTED = 1000
+"""Failures named singly; a damaged corpus file may have one a line."""
 
 
 def _paths(args: str) -> list[Path]:
@@ -51,8 +51,11 @@ def summary(report: Any) -> str:
     lines = [f"{', '.join(f'{n} {what}' for n, what in parts if n) or 'nothing to do'} · {report.passages:,} passages searchable"]
     if report.types:
         lines.append("by type: " + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items())))
+    lines += [f"missing: {clean_line(root)}; its documents are kept, /remove PATH forgets them" for root in report.missing_roots]
     lines += [f"failed: {clean_line(path)}: {clean_line(reason)}" for path, reason in report.failed[:LISTED]]
-    lines += [f"skipped {count}: {clean_line(reason)}" for reason, count in Counter(reason for _, reason in report.skipped).most_common(LISTED)]
+    if len(report.failed) > LISTED:
+        lines.append(f"… and {len(report.failed) - LISTED:,} more failures; mindchat index sync --json lists all")
+    lines += [f"skipped {count}: {clean_line(reason)}" for reason, count in Counter(reason for _, reason in report.skipped).most_common()]
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
-"""Cutting a document's text into passages: along its structure, then paragraphs, then sentences, within a budget of words.
+"""Cutting a document's text into passages: along its structure, then paragraphs, then sentences, within a budget of words,
+or of tokens of the model that will read them.
 
 Owns: where passages start and end; document.text[start:end] is the passage, to the character. Does not own: what a heading or a page is
 (readers say so), ids (the registry gives them).
@@ -7,7 +8,7 @@ Owns: where passages start and end; document.text[start:end] is the passage, to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -42,10 +43,14 @@ class _Unit(Struct, frozen=True):
 
 
 class Chunker:
-    """Cuts to at most `words` words; never across the boundaries that a reader gave."""
+    """Cuts to at most `words` words, as `count` counts them; never across the boundaries that a reader gave.
 
-    def __init__(self, words: int = 160) -> None:
-        self.words = words
+    `count` may be a tokenizer: then `words` is a number of tokens. It is asked sentence by sentence, so a passage's tokens may be a few more
+    or fewer than counted (tokenizers join across the space between sentences).
+    """
+
+    def __init__(self, words: int = 160, count: Callable[[str], int] = count_words) -> None:
+        self.words, self._count = words, count
 
     def split(self, text: str, structure: Sequence[Chunk] | None = None) -> list[Chunk]:
         """Passages in text order, none empty, none overlapping. `structure`: stretches with their page and heading; None: the whole text."""
@@ -83,28 +88,36 @@ class Chunker:
             opens = True
             for left, right in _sentences(text, first, last):
                 for cut in self._cut(text, left, right):
-                    yield _Unit(*cut, count_words(text[cut[0] : cut[1]]), opens)
+                    yield _Unit(*cut, opens)
                     opens = False
 
-    def _cut(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The sentence itself, or stretches of it within the budget if it is longer (tables, lists without full stops, base64)."""
-        if count_words(text[start:end]) <= self.words and end - start <= self._longest:
-            yield start, end
+    def _cut(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(start, end, size) of the sentence itself, or of stretches within the budget if it is longer (tables, lists, base64)."""
+        if end - start <= self._longest and (whole := self._count(text[start:end])) <= self.words:
+            yield start, end, whole
             return
-        at, size = start, 0
-        last = start
+        at, last, size = start, start, 0
         for match in _WORD.finditer(text, start, end):
-            pieces = [(at_, min(at_ + self._longest, match.end())) for at_ in range(match.start(), match.end(), self._longest)]
-            for left, right in pieces:
-                words = count_words(text[left:right])
+            for left, right, words in self._halves(text, match.start(), match.end()):
                 if last > at and (size + words > self.words or right - at > self._longest):
-                    yield at, last
+                    yield at, last, size
                     at, size = left, 0
                 elif last == at:
                     at = left
                 size, last = size + words, right
         if last > at:
-            yield at, last
+            yield at, last, size
+
+    def _halves(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """A word, halved until each part is within the budget: a line of base64 is one word and hundreds of tokens."""
+        if end - start <= self._longest:
+            size = self._count(text[start:end])
+            if size <= self.words or end - start == 1:
+                yield start, end, size
+                return
+        middle = (start + end) // 2
+        yield from self._halves(text, start, middle)
+        yield from self._halves(text, middle, end)
 
     @property
     def _longest(self) -> int:

@@ -48,7 +48,7 @@ class IndexStatus(Struct, frozen=True):
     documents: int
     built: str
     served_by: str
-    """matrix | whoosh | nothing."""
+    """matrix | whoosh | milvus | nothing."""
     pending: bool
     """An earlier update did not finish; `sync` resumes it."""
     writer: int | None
@@ -244,6 +244,10 @@ class Index:
         return self.store.root / name
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def generation(self) -> str | None:
+        """Name of the generation in use; None if there is none."""
+        return self.store.current()
 
     @property
     def pending(self) -> bool:

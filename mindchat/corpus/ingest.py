@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,10 +17,21 @@ from msgspec.structs import replace
 
 from mindchat.config import IndexSection
 from mindchat.corpus.chunk import Chunker
-from mindchat.corpus.index import Index, Progress, Update
+from mindchat.corpus.index import Progress, Update
 from mindchat.corpus.reading import Complaint, Reading
-from mindchat.corpus.report import FileFailed, FileGone, FileRead, FileSkipped, IngestDone, IngestEvent, IngestProgress, IngestReport
-from mindchat.corpus.roots import is_under, load_roots, save_roots
+from mindchat.corpus.report import (
+    FileFailed,
+    FileGone,
+    FileRead,
+    FileSkipped,
+    IngestDone,
+    IngestEvent,
+    IngestProgress,
+    IngestReport,
+    RootMissing,
+)
+from mindchat.corpus.roots import is_gone, is_under, load_roots, save_roots
+from mindchat.corpus.searchable import SearchIndex
 from mindchat.corpus.walk import Found, walk
 from mindchat.errors import DocumentError, UsageError
 from mindchat.ports import NEVER, Cancel, Registry
@@ -29,14 +40,18 @@ from mindchat.values import Chunk, Document
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 4_000_000
 _REPORT_SECONDS = 0.2
+Count = Callable[[str], int]
+"""Tokens of a text by the loaded model's tokenizer."""
 MAX_LISTED = 1000
 """Complaints about one file that are reported singly; the rest is counted."""
 
 
 def ingest(
-    roots: Sequence[Path], registry: Registry, index: Index, section: IndexSection, *, cancel: Cancel = NEVER
+    roots: Sequence[Path], registry: Registry, index: SearchIndex, section: IndexSection, *, cancel: Cancel = NEVER, count: Count | None = None
 ) -> Iterator[IngestEvent]:
     """Read files and folders into the registry, then bring the index up to date; documents of files gone from there are removed.
+
+    `count`: passages are cut by the tokens of a model (index.chunk_tokens) instead of by words (index.chunk_words).
 
     Raises UsageError if a root does not exist, IndexLockedError, Interrupted (what was stored stays, the next run resumes).
     """
@@ -44,19 +59,29 @@ def ingest(
     if missing:
         raise UsageError(f"There is no {missing[0]}.", "Give the path of an existing file or folder.")
     with index.lock():
-        job = _Job(registry, index, section, cancel)
+        job = _Job(registry, index, section, cancel, count)
         asked = [str(root.resolve()) for root in roots]
         save_roots(index.store.root, [*load_roots(index.store.root), *asked])
         yield from job.run(asked)
 
 
-def sync(registry: Registry, index: Index, section: IndexSection, *, cancel: Cancel = NEVER) -> Iterator[IngestEvent]:
-    """Look at all known roots again: added, changed, moved and deleted files, also those of a root that is gone itself."""
+def sync(
+    registry: Registry, index: SearchIndex, section: IndexSection, *, prune: bool = False, cancel: Cancel = NEVER, count: Count | None = None
+) -> Iterator[IngestEvent]:
+    """Look at all known roots again: added, changed, moved and deleted files.
+
+    A root that is gone as a whole (a disk that is not mounted) is reported and keeps its documents; with `prune` it is forgotten.
+    """
     with index.lock():
-        yield from _Job(registry, index, section, cancel).run(load_roots(index.store.root))
+        roots = load_roots(index.store.root)
+        job = _Job(registry, index, section, cancel, count)
+        if prune:
+            missing = job.missing(roots)
+            save_roots(index.store.root, [root for root in roots if root not in missing])
+        yield from job.run(roots, prune=prune)
 
 
-def remove(path: Path, registry: Registry, index: Index, section: IndexSection, *, cancel: Cancel = NEVER) -> Iterator[IngestEvent]:
+def remove(path: Path, registry: Registry, index: SearchIndex, section: IndexSection, *, cancel: Cancel = NEVER) -> Iterator[IngestEvent]:
     """Forget all documents at or under a path, and the path as a root. Raises UsageError if none is known."""
     with index.lock():
         root = str(path.expanduser().resolve())
@@ -98,9 +123,9 @@ class _Known(Struct, frozen=True):
 class _Job:
     """One run of add, sync or remove."""
 
-    def __init__(self, registry: Registry, index: Index, section: IndexSection, cancel: Cancel) -> None:
+    def __init__(self, registry: Registry, index: SearchIndex, section: IndexSection, cancel: Cancel, count: Count | None = None) -> None:
         self.registry, self.index, self.section, self.cancel = registry, index, section, cancel
-        self.chunker = Chunker(section.chunk_words)
+        self.chunker = Chunker(section.chunk_words) if count is None else Chunker(section.chunk_tokens, count)
         self.resuming = index.pending
         self.known = {row.uri: _Known(row.mtime_ns, row.size) for row in registry.documents(index.collection)}
         self.started = time.monotonic()
@@ -108,19 +133,28 @@ class _Job:
         self.types: Counter[str] = Counter()
         self.failed: list[tuple[str, str]] = []
         self.skipped: list[tuple[str, str]] = []
+        self.absent: list[str] = []
         self.tallies: dict[str, _Tally] = {}
         self.batch: list[tuple[str, Document, Sequence[Chunk]]] = []
         self.weight = 0
 
-    def run(self, roots: Sequence[str]) -> Iterator[IngestEvent]:
+    def missing(self, roots: Sequence[str]) -> list[str]:
+        """Roots that are gone as a whole although documents of them are known."""
+        return [root for root in roots if is_gone(root) and any(is_under(uri, root) for uri in self.known)]
+
+    def run(self, roots: Sequence[str], *, prune: bool = False) -> Iterator[IngestEvent]:
+        """Walk, read, forget, and bring the index up to date."""
         found: dict[str, Found] = {}
         closed: list[str] = []
+        if not prune:
+            self.absent = self.missing(roots)
+            yield from [RootMissing(root, sum(is_under(uri, root) for uri in self.known)) for root in self.absent]
         for root in roots:
             for item in walk(Path(root), self.section.max_file_mb * 1_000_000, self.index.store.root.parent):
                 self.cancel.check()
                 if isinstance(item, Found):
                     found[str(item.path)] = item
-                elif item.path != root or Path(root).exists():  # a root that has gone is no skipped file: its documents are removed below
+                elif item.path != root or Path(root).exists():  # a root that has gone is no skipped file
                     self.skipped.append((item.path, item.reason))
                     closed += [item.path] if item.unknown else []
                     yield FileSkipped(item.path, item.reason)
@@ -128,8 +162,9 @@ class _Job:
         parts = _parts(self.known, found)
         yield from self.read([item for path, item in found.items() if not self._unchanged(item, parts.get(path, ()))], parts)
         stay = {uri for uris in parts.values() for uri in uris}
+        kept = [*closed, *self.absent]
         gone = [uri for uri in self.known if uri not in stay and any(is_under(uri, root) for root in roots)]
-        yield from self.forget([uri for uri in gone if not any(is_under(uri, folder) for folder in closed)])
+        yield from self.forget([uri for uri in gone if not any(is_under(uri, folder) for folder in kept)])
         yield from self.finish()
 
     def _unchanged(self, item: Found, uris: Sequence[str]) -> bool:
@@ -229,7 +264,7 @@ class _Job:
         paths = {kind: tuple(sorted(found)) for kind, found in self.paths.items()}
         report = IngestReport(
             paths["added"], paths["updated"], paths["moved"], paths["removed"], len(paths["unchanged"]),
-            tuple(self.failed), tuple(self.skipped), passages, time.monotonic() - self.started, dict(self.types),
+            tuple(self.failed), tuple(self.skipped), passages, time.monotonic() - self.started, dict(self.types), tuple(self.absent),
         )  # fmt: skip
         yield IngestDone(report)
 

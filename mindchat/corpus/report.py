@@ -41,6 +41,13 @@ class FileGone(Struct, frozen=True, tag_field="type"):
     documents: int
 
 
+class RootMissing(Struct, frozen=True, tag_field="type"):
+    """A file or folder that was added once and is gone as a whole; its documents are kept."""
+
+    path: str
+    documents: int
+
+
 class IngestProgress(Struct, frozen=True, tag_field="type"):
     """How far the work is."""
 
@@ -69,6 +76,8 @@ class IngestReport(Struct, frozen=True):
     seconds: float = 0.0
     types: Mapping[str, int] = field(default_factory=dict)
     """Files read or unchanged, by suffix."""
+    missing_roots: tuple[str, ...] = ()
+    """Gone as a whole; their documents are kept and still found."""
 
     def to_json(self) -> dict[str, object]:
         """The contract's form."""
@@ -86,6 +95,7 @@ class IngestReport(Struct, frozen=True):
             "skipped": pairs(self.skipped),
             "passages": self.passages,
             "types": dict(self.types),
+            "missing_roots": list(self.missing_roots),
             "timing": {"total": self.seconds},
         }
 
@@ -96,4 +106,4 @@ class IngestDone(Struct, frozen=True, tag_field="type"):
     report: IngestReport
 
 
-IngestEvent = FileRead | FileSkipped | FileFailed | FileGone | IngestProgress | IngestDone
+IngestEvent = FileRead | FileSkipped | FileFailed | FileGone | RootMissing | IngestProgress | IngestDone

@@ -6,6 +6,7 @@ Owns: roots.json beside the index. Does not own: what was found there (registry)
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -39,3 +40,14 @@ def save_roots(folder: Path, roots: Iterable[str]) -> None:
 def is_under(uri: str, root: str) -> bool:
     """Whether a document (or path) is the root, in it, or a part of it (path#id)."""
     return uri == root or uri.startswith((root.rstrip("/\\") + "/", root + "#", root.rstrip("/\\") + "\\"))
+
+
+def is_gone(root: str) -> bool:
+    """Whether nothing stands there now: no such path, or an empty folder, as an unmounted disk leaves it. A closed folder is not gone."""
+    try:
+        with os.scandir(root) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:  # a file, or a folder that may not be opened; a device that answers nothing at all is no reason to forget either
+        return not os.path.lexists(root)

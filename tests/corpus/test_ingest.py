@@ -10,7 +10,7 @@ import time
 import pytest
 
 from mindchat.config import IndexSection
-from mindchat.corpus.ingest import ingest, remove
+from mindchat.corpus.ingest import ingest, remove, sync
 from mindchat.corpus.report import FileFailed, FileRead, FileSkipped, IngestDone, IngestProgress
 from mindchat.corpus.roots import load_roots
 from mindchat.errors import IndexMissingError, Interrupted, UsageError
@@ -93,15 +93,51 @@ def test_a_line_taken_out_of_a_corpus_is_forgotten(library, docs):
     assert library.find("tales") != []
 
 
-def test_a_root_that_is_gone_is_forgotten_at_sync(library, docs, tmp_path):
-    import shutil
-
-    library.add(docs)
-    shutil.rmtree(docs)
+@pytest.mark.parametrize("how", ["gone", "empty"])
+def test_a_root_that_is_gone_keeps_its_documents_until_pruned(library, docs, tmp_path, how):
+    other = tmp_path / "other.txt"
+    other.write_text("A violin.")
+    library.add(docs, other)
+    docs.rename(tmp_path / "elsewhere")
+    if how == "empty":  # what stands at the place of a disk that is not mounted
+        docs.mkdir()
     report = library.sync()
-    assert len(report.removed) == 3
-    with pytest.raises(IndexMissingError):
-        library.find("tales")
+    assert (report.removed, report.missing_roots, report.skipped) == ((), (str(docs),), ())
+    assert report.to_json()["missing_roots"] == [str(docs)]
+    assert library.find("tales") == ["corpus.jsonl#p1"]
+    assert str(docs) in load_roots(library.index.store.root)
+    if how == "empty":
+        docs.rmdir()
+    (tmp_path / "elsewhere").rename(docs)
+    report = library.sync()
+    assert (report.removed, report.missing_roots, report.unchanged) == ((), (), 4)
+    docs.rename(tmp_path / "elsewhere")
+    *_, done = sync(library.registry, library.index, library.section, prune=True)
+    assert (len(done.report.removed), done.report.missing_roots) == (3, ())
+    assert load_roots(library.index.store.root) == [str(other)]
+    assert library.find("tales") == []
+    assert library.find("violin") == ["other.txt"]
+
+
+def test_files_deleted_in_a_root_that_is_there_are_forgotten(library, docs):
+    library.add(docs)
+    (docs / "corpus.jsonl").unlink()
+    assert library.sync().removed == (str(docs / "corpus.jsonl"),)
+
+
+def test_passages_are_cut_by_the_tokens_of_a_model_if_there_is_one(library, tmp_path):
+    def count(text: str) -> int:
+        return len(text.encode())
+
+    path = tmp_path / "long.txt"
+    path.write_text("A short sentence stands here. " * 20 + "\n\n" + "x" * 500 + "\n\nAnd 東京都は日本の首都である。")
+    section = IndexSection(chunk_tokens=64)
+    list(ingest([path], library.registry, library.index, section, count=count))
+    passages = [passage.text for passage in library.registry.passages()]
+    assert max(map(count, passages)) <= 64 + 1  # the blank between two sentences
+    assert sum(map(count, passages)) > 1000
+    list(ingest([path], library.registry, library.index, section))
+    assert [passage.text for passage in library.registry.passages()] == passages, "an unchanged file is not cut again"
 
 
 def test_broken_lines_are_named_by_number_while_others_go_on(library, tmp_path):

@@ -131,8 +131,6 @@ class Backbone:
                 break
             mine, measured = self._steps(ids[:, first:], start)
             if self._divergence(logits[first:], mine) <= _MAX_KL[precision]:
-                if precision:
-                    self._narrow(ids, logits)
                 return rows is not None and attention.agrees(measured, rows, torch.int8 if precision else self.model.dtype)
             self.fast = None
         self._probe = attention.attach(self.model, ids) if registered else None
@@ -140,13 +138,18 @@ class Backbone:
             return False
         return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
 
-    def _narrow(self, ids: Tensor, logits: Tensor) -> None:
-        """Prefill in bfloat16 beside int8 steps, where that is quicker here and changes next to nothing (logits (T, V) are the full ones)."""
-        if not fast.gains_from_bfloat16():
-            return
+    @torch.inference_mode()
+    def narrow_prefill(self, sample: Sequence[int]) -> bool:
+        """Prefill in bfloat16 beside int8 steps, where that is quicker here and changes next to nothing. Changes the network in place."""
+        if not (self.fast is not None and self.fast.int8 and fast.gains_from_bfloat16()):
+            return False
+        ids = torch.tensor([list(sample)], device=self.device)
+        full = self.model(input_ids=ids, use_cache=False).logits[0]
         widen = fast.narrow(self.model)
-        if self._divergence(logits, self.model(input_ids=ids, use_cache=False).logits[0]) > _MAX_NARROW_KL:
-            widen()
+        if self._divergence(full, self.model(input_ids=ids, use_cache=False).logits[0]) <= _MAX_NARROW_KL:
+            return True
+        widen()
+        return False
 
     def _steps(self, ids: Tensor, start: KV) -> tuple[Tensor, list[Tensor]]:
         """Logits (T, V) and attention rows of ids (1, T), fed one by one behind a copy of `start`."""

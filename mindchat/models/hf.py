@@ -67,7 +67,9 @@ class HFModel:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         name = attention.register()
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True)
-        return cls(model.to(device).eval(), tokenizer, section, id=id)
+        loaded = cls(model.to(device).eval(), tokenizer, section, id=id)
+        loaded.backbone.narrow_prefill(loaded.vocabulary.continuation(_SAMPLE))
+        return loaded
 
     # ── facts ──
 

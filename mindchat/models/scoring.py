@@ -51,4 +51,5 @@ def span_attention(backbone: Backbone, line: Line, span: Sequence[int], cancel: 
         line.ids.append(token)
         if row is not None:
             total += row[0, :before].cpu()
-    return (total / max(len(span), 1)).tolist()  # type: ignore[no-any-return]
+    weights: list[float] = (total / max(len(span), 1)).tolist()
+    return weights

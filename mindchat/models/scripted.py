@@ -221,5 +221,3 @@ class ScriptedModel:
 
 def _text(message: Message) -> str:
     return "".join(segment.text if isinstance(segment, Text | Kept) else "" for segment in message.segments)
-
-

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,3 +83,23 @@ def test_int8_keeps_answers_and_entropies_of_smollm(smollm: Any) -> None:
     assert float((own.exp() * (own - mine)).sum(-1).mean()) < 0.01
     assert float((entropy_of(mine) - entropy_of(own)).abs().mean()) < 0.1
     assert float((mine.argmax(-1) == own.argmax(-1)).float().mean()) > 0.9
+
+
+def test_narrow_prefill_changes_next_to_nothing_and_can_be_undone() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(9, 64)
+    block = torch.nn.Module()
+    block.proj = torch.nn.Linear(64, 32)  # type: ignore[assignment]
+
+    class Net:
+        def get_decoder(self) -> Any:
+            return SimpleNamespace(layers=torch.nn.ModuleList([block]))
+
+    full = block.proj(x)  # type: ignore[operator]
+    widen = fast.narrow(Net())
+    narrowed = block.proj(x)  # type: ignore[operator]
+    assert type(block.proj) is fast.NarrowLinear
+    assert narrowed.dtype == torch.float32
+    assert 0 < (full - narrowed).abs().max() < 0.03
+    widen()
+    assert torch.equal(block.proj(x), full)  # type: ignore[operator]

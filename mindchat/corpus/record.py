@@ -85,6 +85,26 @@ class Dump(Struct, frozen=True):
     tf: NDArray[np.float64]
 
 
+class _Lengths:
+    """Lengths of a segment's passages, as Whoosh asks for them while it writes: once a posting, hence read once a passage and kept."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self._known: dict[str, list[int | None]] = {}
+
+    def doc_field_length(self, number: int, field: str) -> int | None:
+        """As the reader gives it."""
+        known = self._known.get(field)
+        if known is None:
+            ask = self._reader.doc_field_length
+            known = self._known[field] = [ask(at, field) for at in range(self._reader.doc_count_all())]
+        return known[number]
+
+    def close(self) -> None:
+        """Release the reader's files."""
+        self._reader.close()
+
+
 class Writer:
     """Adds and deletes passages in one Whoosh folder; nothing is visible before commit()."""
 
@@ -94,6 +114,8 @@ class Writer:
             folder.mkdir(parents=True, exist_ok=True)
         self._index = index.create_in(folder, make_schema()) if create else index.open_dir(folder)
         self._writer = self._index.writer(limitmb=WRITER_MB)
+        read = self._writer.per_document_reader
+        self._writer.per_document_reader = lambda: _Lengths(read())
 
     def add(self, passage: Passage) -> None:
         """Analyse and add one passage."""

@@ -65,7 +65,12 @@ class DocumentLibrary:
             return
         from mindchat.corpus.ingest import ingest
 
-        folders = sorted(path for path in packaged("corpora", "demo").iterdir() if path.is_dir())
+        root = packaged("corpora", "demo").resolve()
+        # another installation brought its own copy: the same documents under other paths
+        elsewhere = [row.uri for row in self._registry.documents(DEMO) if not Path(row.uri).is_relative_to(root)]
+        if elsewhere:
+            self._registry.remove(elsewhere)
+        folders = sorted(path for path in root.iterdir() if path.is_dir())
         for _ in ingest(folders, self._registry, self._indexes[DEMO], self._section):
             pass
         self._demo_ready = True

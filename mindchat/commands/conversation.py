@@ -5,13 +5,12 @@ Owns: these. Does not own: where conversations are kept (memory/chats.py).
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mindchat.clean import clean_line
-from mindchat.commands.reply import Command, Reply
+from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
 from mindchat.session import Session
 
@@ -82,7 +81,7 @@ def fork(session: Session, args: str) -> Iterator[Reply]:
 
 def export(session: Session, args: str) -> Iterator[Reply]:
     """Write the conversation to a file, by its suffix as Markdown or JSON."""
-    words = shlex.split(args)
+    words = split(args)
     path = Path(words[0]).expanduser() if words else Path(f"mindchat-{current(session)}.md")
     text = chats_of(session).export(current(session), "json" if path.suffix == ".json" else "md")
     if path.exists():
@@ -110,7 +109,7 @@ def edit(session: Session, args: str) -> Iterator[Reply]:
 
 def compare(session: Session, args: str) -> Iterator[Reply]:
     """The newest question under a second set of settings, side by side."""
-    changes = shlex.split(args)
+    changes = split(args)
     if not session.turns:
         raise UsageError("There is no answer to compare with.", "Ask a question, then /compare engine.policy=once.")
     if not changes or any("=" not in change for change in changes):

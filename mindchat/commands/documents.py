@@ -5,14 +5,13 @@ Owns: these. Does not own: reading, indexing, searching (corpus), which collecti
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mindchat.clean import clean_line
-from mindchat.commands.reply import Command, Reply
+from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
 from mindchat.session import Session
 
@@ -25,10 +24,7 @@ def _paths(args: str) -> list[Path]:
     whole = Path(args.strip()).expanduser()
     if args.strip() and whole.exists():
         return [whole]
-    try:
-        return [Path(word).expanduser() for word in shlex.split(args)]
-    except ValueError as error:
-        raise UsageError(f"The path cannot be read: {error}.", 'Quote a name with blanks: /index "my notes"') from error
+    return [Path(word).expanduser() for word in split(args)]
 
 
 def follow(events: Iterator[Any]) -> Iterator[Reply]:

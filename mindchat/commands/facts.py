@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mindchat.clean import clean_line
-from mindchat.commands.reply import Command, Reply
+from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
 from mindchat.session import Session
 
@@ -58,10 +58,7 @@ class Line(Struct, frozen=True):
 
 def parse(args: str) -> Line:
     """Words and flags of a line; raises UsageError naming the flag that is wrong."""
-    try:
-        tokens = shlex.split(args)
-    except ValueError:
-        tokens = args.split()
+    tokens = split(args)
     words: list[str] = []
     flags: dict[str, Any] = {}
     at = 0

@@ -1,16 +1,25 @@
 """What a command is and what it gives back.
 
-Owns: Command, Reply. Does not own: any command.
+Owns: Command, Reply, the splitting of a line. Does not own: any command.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from mindchat.session import Session
+
+
+def split(args: str) -> list[str]:
+    """The words of a line, quoted as in a shell; a line with an unclosed quote is split at blanks."""
+    try:
+        return shlex.split(args)
+    except ValueError:
+        return args.split()
 
 
 class Reply(Struct, frozen=True):

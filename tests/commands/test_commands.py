@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mindchat import wiring
+from mindchat.commands import COMMANDS, Reply, nearest
+from mindchat.commands.facts import parse
+from mindchat.config import load_config
+from mindchat.errors import MindChatError, UsageError
+from mindchat.models.scripted import ScriptedModel
+from mindchat.paths import find_paths
+from mindchat.session import Session
+
+CONTRACT = [
+    "help",
+    "new",
+    "sessions",
+    "rename",
+    "fork",
+    "export",
+    "clear",
+    "model",
+    "set",
+    "settings",
+    "status",
+    "index",
+    "sync",
+    "sources",
+    "remove",
+    "memory",
+    "remember",
+    "forget",
+    "undo",
+    "policy",
+    "filter",
+    "repeat",
+    "compare",
+    "why",
+    "trace",
+    "retry",
+    "edit",
+    "copy",
+    "incognito",
+    "quit",
+]
+QUESTION = "Who directed Metropolis?"
+
+
+@pytest.fixture
+def session(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Session:
+    monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang", " Lang"]))
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "film.md").write_text("# Metropolis\n\nMetropolis was directed by Fritz Lang.\n", encoding="utf-8")
+    opened = wiring.open_session(load_config(environ={}, assignments=["engine.policy=once"]).config, find_paths())
+    list(COMMANDS["index"].run(opened, str(folder)))
+    return opened
+
+
+def run(session: Session, line: str) -> Reply:
+    name, _, args = line.partition(" ")
+    return list(COMMANDS[name].run(session, args))[-1]
+
+
+def asked(session: Session) -> Session:
+    list(session.ask(QUESTION))
+    return session
+
+
+def test_every_command_of_the_contract_is_in_the_table() -> None:
+    assert sorted(COMMANDS) == sorted(CONTRACT)
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACT))
+def test_every_command_has_help_and_never_raises_anything_but_an_expected_error(session: Session, name: str) -> None:
+    command = COMMANDS[name]
+    assert command.usage.startswith(f"/{name}")
+    assert command.help
+    for args in ("", "[/x] [b +", "--nonsense", "'unclosed"):
+        try:
+            replies = list(command.run(session, args))
+        except MindChatError as error:
+            assert error.message
+            assert error.hint
+        else:
+            assert replies
+    if command.choices is not None:
+        assert all(isinstance(choice, str) for choice in command.choices(session))
+
+
+def test_help_is_the_table_and_knows_the_nearest_name(session: Session) -> None:
+    assert all(f"/{name}" in run(session, "help").text for name in COMMANDS)
+    assert "look for changed" in run(session, "help sync").text
+    assert nearest("polcy") == "policy"
+    with pytest.raises(UsageError, match="Did you mean /memory"):
+        run(session, "help memroy")
+
+
+def test_documents_come_in_are_listed_and_go(session: Session, tmp_path: Path) -> None:
+    other = tmp_path / "a b ü.txt"
+    other.write_text("The Naab flows into the Danube.", encoding="utf-8")
+    reply = run(session, f"index {other}")
+    assert reply.ok
+    assert "1 added" in reply.text
+    assert "film.md" in run(session, "sources").text
+    assert "a b ü.txt" in run(session, "sources naab").text or "a b ü.txt" in run(session, "sources ü").text
+    assert "1 removed" in run(session, f"remove {other}").text
+    assert "nothing to do" in run(session, "sync").text or "unchanged" in run(session, "sync").text
+    with pytest.raises(UsageError):
+        run(session, "index /no/such/path")
+
+
+def test_settings_are_checked_shown_and_kept(session: Session) -> None:
+    assert "layout.repeat = 2" in run(session, "set layout.repeat=2").text
+    assert session.config.layout.repeat == 2
+    assert run(session, "repeat").text == "layout.repeat = 2"
+    with pytest.raises(UsageError, match="Did you mean dragin"):
+        run(session, "policy dragn")
+    with pytest.raises(MindChatError, match=r"rind\.alpha"):
+        run(session, "set rind.alpa=1")
+    run(session, "set rind.alpha 0.5 --save")
+    run(session, "set rind.beta 0.7 --save")
+    run(session, "set rind.alpha 0.6 --save")
+    saved = load_config(user_file=find_paths().config_file, environ={}).config
+    assert (saved.rind.alpha, saved.rind.beta) == (0.6, 0.7)
+
+
+def test_saving_a_setting_leaves_the_rest_of_the_file_alone(session: Session) -> None:
+    path = find_paths().config_file
+    path.write_text("# mine\n[rind]\n# a remark\nbeta = 0.3\n\n[layout]\nrepeat = 0\n", encoding="utf-8")
+    run(session, "set rind.alpha 0.5 --save")
+    text = path.read_text(encoding="utf-8")
+    assert "# mine" in text
+    assert "# a remark" in text
+    loaded = load_config(user_file=path, environ={}).config
+    assert (loaded.rind.alpha, loaded.rind.beta, loaded.layout.repeat) == (0.5, 0.3, 0)
+
+
+def test_the_newest_turn_is_explained_copied_and_written(session: Session, tmp_path: Path) -> None:
+    for line in ("why", "trace", "retry", "edit", "copy"):
+        with pytest.raises(UsageError):
+            run(session, line)
+    asked(session)
+    assert "Metropolis" in run(session, "why").text
+    assert "retrievals: 1" in run(session, "trace").text
+    assert run(session, "copy") == Reply(action="copy", data="Fritz Lang")
+    assert run(session, "copy [1]").data == "Fritz Lang"
+    assert run(session, "edit").data == QUESTION
+    assert run(session, "retry").action == "retry"
+    log = tmp_path / "turn.jsonl"
+    run(session, f"trace {log}")
+    assert json.loads(log.read_text(encoding="utf-8").splitlines()[-1])["type"] == "AnswerReady"
+    with pytest.raises(UsageError, match="exists"):
+        run(session, f"trace {log}")
+
+
+def test_conversations_are_named_forked_exported_found(session: Session, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        run(session, "rename Films")
+    asked(session)
+    first = session.id
+    assert "Films" in run(session, "rename Films of 1927").text
+    run(session, "fork")
+    assert session.id != first
+    assert session.history == [(QUESTION, "Fritz Lang")]
+    out = tmp_path / "chat.md"
+    run(session, f"export {out}")
+    assert "Fritz Lang" in out.read_text(encoding="utf-8")
+    assert "Films" in run(session, "sessions").text
+    assert run(session, "sessions metropolis").ok
+    assert run(session, "new").action == "new"
+    assert session.history == []
+
+
+def test_compare_and_incognito(session: Session) -> None:
+    asked(session)
+    reply = run(session, "compare engine.policy=none layout.repeat=0")
+    assert (reply.action, reply.data) == ("compare", ["engine.policy=none", "layout.repeat=0"])
+    run(session, "incognito")
+    assert session.incognito
+    with pytest.raises(UsageError, match="off"):
+        run(session, "memory")
+    run(session, "incognito off")
+    assert not session.incognito
+
+
+def test_memory_is_taught_shown_forgotten_and_undone(session: Session) -> None:
+    asked(session)
+    saved = run(session, "remember the thesis is due on 12 May")
+    assert saved.ok
+    assert "12 May" in run(session, "memory list --kind user").text
+    assert run(session, "memory search thesis").ok
+    fact = saved.text.split()[1]
+    assert "12 May" in run(session, f"memory show {fact}").text
+    run(session, f"forget {fact}")
+    assert "12 May" not in run(session, "memory list --kind user").text
+    run(session, "undo")
+    assert "12 May" in run(session, "memory list --kind user").text
+    with pytest.raises(UsageError, match="Did you mean show"):
+        run(session, "memory shw")
+
+
+def test_secrets_are_refused(session: Session) -> None:
+    with pytest.raises(MindChatError, match="secret"):
+        run(session, "remember the db password: hunter2xyzzy")
+    assert "hunter2" not in run(session, "memory list").text
+
+
+def test_a_line_of_flags_is_parsed_or_refused_by_name() -> None:
+    line = parse('-n 3 --match "a b" --hard word')
+    assert (line.words, line.flags) == (["word"], {"n": 3, "match": "a b", "hard": True})
+    with pytest.raises(UsageError, match=r"-n needs a number"):
+        parse("-n x")
+    with pytest.raises(UsageError, match=r"Did you mean --dry-run"):
+        parse("--dry-rnu")

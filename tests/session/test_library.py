@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mindchat import library, wiring
+from mindchat.config import Config
+from mindchat.paths import find_paths
+from mindchat.session import Session
+from mindchat.values import Query
+
+Open = Callable[..., Session]
+
+
+def test_the_demo_is_searched_until_the_user_indexes_something(home: Path, tmp_path: Path) -> None:
+    found = wiring.open_library(Config(), find_paths())
+    assert found.status()["collection"] == "demo"
+    hits = found.search(Query("Charles Armand René de La Trémoille"), 3)
+    assert any("Trémoille" in hit.title for hit in hits)
+    (tmp_path / "note.md").write_text("# Rivers\n\nThe Naab flows into the Danube.\n", encoding="utf-8")
+    list(found.add([tmp_path / "note.md"]))
+    assert found.status()["collection"] == "user"
+    assert [hit.title for hit in found.search(Query("Naab"), 3)] == ["Rivers"]
+    assert found.search(Query("Trémoille"), 3) == []
+    list(found.remove(tmp_path / "note.md"))
+    assert found.status()["collection"] == "demo"
+
+
+def test_the_demos_answers_are_no_documents(home: Path) -> None:
+    found = wiring.open_library(Config(), find_paths())
+    found.status()
+    hits = found.search(Query("inference bridge_comparison supporting"), 10)
+    assert all("questions.jsonl" not in hit.document for hit in hits)
+
+
+def test_the_demo_of_another_installation_is_replaced_not_doubled(home: Path, tmp_path: Path, monkeypatch: object) -> None:
+    import shutil
+
+    from _pytest.monkeypatch import MonkeyPatch
+
+    before = wiring.open_library(Config(), find_paths()).status()["documents"]
+    copied = tmp_path / "elsewhere"
+    shutil.copytree(library.packaged("corpora"), copied / "corpora")
+    with MonkeyPatch.context() as patch:
+        patch.setattr(library, "packaged", lambda *parts: copied.joinpath(*parts))
+        again = wiring.open_library(Config(), find_paths())
+        assert again.status()["documents"] == before
+        assert all(str(copied) in hit.document for hit in again.search(Query("Trémoille"), 5))
+
+
+def test_within_narrows_the_search_to_paths(home: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "note.txt").write_text(f"The river of {name} is the Naab.", encoding="utf-8")
+    everywhere = wiring.open_library(Config(), find_paths())
+    list(everywhere.add([tmp_path]))
+    session = wiring.open_session(Config(), find_paths(), within=[tmp_path / "b"])
+    assert {Path(hit.document).parent.name for hit in everywhere.search(Query("Naab"), 5)} == {"a", "b"}
+    assert {Path(hit.document).parent.name for hit in session.rooms.library.search(Query("Naab"), 5)} == {"b"}  # type: ignore[attr-defined]

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mindchat import session as module
+from mindchat import wiring
+from mindchat.errors import ModelMissingError, UsageError
+from mindchat.events import LAST, AnswerReady, ModelLoading, QuestionRewritten, TurnCancelled, TurnFailed
+from mindchat.models.scripted import ScriptedModel
+from mindchat.paths import find_paths
+from mindchat.ports import Cancel
+from mindchat.session import Session
+
+Open = Callable[..., Session]
+QUESTION = "Who directed Metropolis?"
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """What is on disk; the -shm file holds readers' marks, no content."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.db*") if not path.name.endswith("-shm")}
+
+
+def test_a_turn_is_written_down_with_its_events_and_report(open_session: Open) -> None:
+    session = open_session([" Fritz Lang"])
+    events = list(session.ask(QUESTION))
+    assert isinstance(events[-1], AnswerReady)
+    chats = wiring.open_chats(find_paths())
+    transcript = chats.show(session.id or "")
+    assert [(turn.question, turn.answer, turn.status) for turn in transcript.turns] == [(QUESTION, "Fritz Lang", "done")]
+    assert session.history == [(QUESTION, "Fritz Lang")]
+    assert len(chats.events(1).splitlines()) == len(events)
+
+
+def test_the_users_turn_is_on_disk_before_the_first_event(open_session: Open) -> None:
+    session = open_session([" Fritz Lang"])
+    stream = session.ask(QUESTION)
+    next(stream)
+    turns = wiring.open_chats(find_paths()).show(session.id or "").turns
+    assert [(turn.question, turn.status) for turn in turns] == [(QUESTION, "running")]
+
+
+def test_the_partial_answer_is_saved_while_it_streams(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PARTIAL_SECONDS", 0.0)
+    session = open_session([" Fritz Lang was it"])
+    for event in session.ask(QUESTION):
+        if type(event).__name__ == "TokenDrafted" and "Lang" in event.token.text:  # type: ignore[union-attr]
+            break
+    assert "Fritz Lang" in wiring.open_chats(find_paths()).show(session.id or "").turns[0].answer
+
+
+def test_a_second_session_goes_on_where_the_first_ended(open_session: Open) -> None:
+    first = open_session([" Fritz Lang"])
+    list(first.ask(QUESTION))
+    second = open_session(["Where was Fritz Lang born?", " Vienna"], session=first.id)
+    assert second.history == [(QUESTION, "Fritz Lang")]
+    events = list(second.ask("And where was he born?"))
+    assert [e.standalone for e in events if isinstance(e, QuestionRewritten)] == ["Where was Fritz Lang born?"]
+
+
+def test_incognito_leaves_every_byte_as_it_was(open_session: Open) -> None:
+    list(open_session([" Fritz Lang"]).ask(QUESTION))
+    before = bytes_of(find_paths().data)
+    session = open_session([" Fritz Lang"], incognito=True)
+    list(session.ask(QUESTION))
+    assert bytes_of(find_paths().data) == before
+    assert session.id is None
+    assert session.rooms.chats is None
+    assert session.rooms.memory is None
+
+
+def test_cancel_keeps_what_was_read_and_says_so(open_session: Open) -> None:
+    session, cancel = open_session([" Fritz Lang was it"]), Cancel()
+    events = []
+    for event in session.ask(QUESTION, cancel=cancel):
+        events.append(event)
+        if type(event).__name__ == "TokenDrafted":
+            cancel.set()
+    assert isinstance(events[-1], TurnCancelled)
+    turn = wiring.open_chats(find_paths()).show(session.id or "").turns[0]
+    assert (turn.status, turn.answer) == ("cancelled", " Fritz")
+    assert session.history == []
+
+
+def test_retry_asks_again_without_the_old_answer_in_view(open_session: Open) -> None:
+    session = open_session([" Fritz Lang", " Lang"])
+    list(session.ask(QUESTION))
+    list(session.retry())
+    assert session.history == [(QUESTION, "Lang")]
+    with pytest.raises(UsageError):
+        open_session([]).retry()
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_question_is_refused(open_session: Open, text: str) -> None:
+    with pytest.raises(UsageError):
+        list(open_session([]).ask(text))
+
+
+def test_a_model_that_cannot_be_had_ends_the_turn_as_a_failure(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session([])
+
+    def missing(config: object, progress: object) -> ScriptedModel:
+        raise ModelMissingError("The model is not here.", "mindchat models pull it")
+
+    session._open_model = missing  # type: ignore[assignment]
+    events = list(session.ask(QUESTION))
+    assert isinstance(events[-1], TurnFailed)
+    assert events[-1].exit_code == 3
+    assert sum(isinstance(event, LAST) for event in events) == 1
+
+
+def test_loading_reports_progress_and_can_be_cancelled(open_session: Open) -> None:
+    session, cancel = open_session([]), Cancel()
+    loads = 0
+
+    def slow(config: object, progress: Callable[[ModelLoading], None]) -> ScriptedModel:
+        nonlocal loads
+        for step in range(1000):
+            loads = step
+            progress(ModelLoading("loading", step, 1000))
+            cancel.set()
+        raise AssertionError("was not stopped")
+
+    session._open_model = slow  # type: ignore[assignment]
+    events = list(session.ask(QUESTION, cancel=cancel))
+    assert isinstance(events[-1], TurnCancelled)
+    assert loads < 1000
+
+
+def test_a_change_loads_the_model_again_only_if_the_model_is_another_one(open_session: Open) -> None:
+    session = open_session([" a", " b"])
+    list(session.ask(QUESTION))
+    model = session.model
+    session.change("layout.repeat", "0")
+    assert session.model is model
+    session.change("model.window", "2000")
+    assert session.model is None
+
+
+def test_the_report_of_a_turn_is_the_contracts(open_session: Open) -> None:
+    session = open_session([" Fritz Lang"])
+    list(session.ask(QUESTION))
+    stored = wiring.open_chats(find_paths()).show(session.id or "").turns[0].report
+    assert stored is not None
+    keys = "question standalone answer short abstained confidence citations model policy filter layout hops context counts timing stop seed versions"
+    assert set(keys.split()) <= set(stored)

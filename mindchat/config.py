@@ -69,6 +69,7 @@ class RindSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     window: Literal["sentence", "running"] = "sentence"
     min_words: Positive = 4
     anchors: bool = True
+    first: bool = True
 
 
 class FilterSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

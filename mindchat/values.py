@@ -212,6 +212,8 @@ class Trigger(Struct, frozen=True):
     entropy: float | None = None
     attention: float | None = None
     reason: str = ""
+    stands: bool = True
+    """Whether the sentence may stay after all if the search brings nothing new."""
 
 
 class Verdict(Struct, frozen=True):

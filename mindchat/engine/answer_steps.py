@@ -78,7 +78,7 @@ def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, Draft]:
     limit, thinking = turn.config.answer.max_tokens, turn.config.engine.reasoning_tokens
 
     def layout(hop: Hop, history: History) -> Prompt:
-        return turn.parts.composer.think(hop, reading.copies, history, reading.told)
+        return turn.parts.composer.think(turn.grounds(hop), reading.copies, history, reading.told)
 
     prompt = yield from turn.compose("thinking", thinking + limit + EXTRACTION_TOKENS, layout)
     thought = yield from generate(turn, prompt, kind="thinking", max_tokens=thinking, stop=(), channel="reasoning")

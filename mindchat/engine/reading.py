@@ -71,7 +71,7 @@ def answer_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> La
     """The answer prompt as a function of what fits."""
 
     def layout(hop: Hop, history: History) -> Prompt:
-        return turn.parts.composer.answer(hop, copies, history, told)
+        return turn.parts.composer.answer(turn.grounds(hop), copies, history, told)
 
     return layout
 

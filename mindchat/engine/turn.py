@@ -1,7 +1,8 @@
 """The steps of one turn; each yields events and returns its result.
 
 Owns: the state of a turn (the hop, what is accepted, what memory may learn) and the order of its steps. Does not own: decisions or wording.
-Reading order: run, reason, make_hop, look_up; the answer is engine.answer_steps. Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
+Reading order: run, reason, mend, make_hop; searches are engine.search_steps, the answer is engine.answer_steps.
+Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from mindchat.engine import answer_steps
 from mindchat.engine.ask import MeteredAsk
 from mindchat.engine.budget import Fitted, Layout, fit
 from mindchat.engine.drafting import SentenceStream, beginning, joined
+from mindchat.engine.search_steps import look_up
 from mindchat.engine.thoughts import Thoughts
-from mindchat.errors import DeadlineError, IndexMissingError, Interrupted
+from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event
 from mindchat.language import language
 from mindchat.ports import Cancel
@@ -38,7 +40,6 @@ from mindchat.values import (
     Passage,
     Prompt,
     Query,
-    Recalled,
     Relation,
     Signal,
     Trigger,
@@ -76,6 +77,8 @@ class Turn:
         self.stream_started = started
         self.stop = "answered"
         self.fruitless = 0
+        self.dropped = False
+        """Whether a sentence was withdrawn for good: then the answer rests on the passages alone."""
         self.phase = "start"
         self.answer_words = ""
         self.first_token: float | None = None
@@ -143,12 +146,12 @@ class Turn:
         if query is not None:
             self.hop = replace(self.hop, number=1)
             yield ev.QueryFormed(query, 1)
-            yield from self.look_up(query)
+            yield from look_up(self, query)
 
     # ── reasoning ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reason(self) -> Iterator[Event]:
-        """Sentence by sentence: draft, judge, then accept it or make a hop."""
+        """Sentence by sentence: draft, judge, then accept it, make a hop, or end where a sentence must not stand."""
         limits, used = self.config.engine, 0
         while True:
             long = len(self.hop.sentences) >= limits.max_sentences and not self.parts.policy.tokens
@@ -165,16 +168,12 @@ class Turn:
                 if draft.finish in (Finish.EOS, Finish.LENGTH):
                     break
                 continue
-            yield self.step("judge")
-            verdict = self.parts.policy.when(draft, self.hop, self.ask)
-            yield from self.ask.drain()
-            if draft.received is not None:
-                yield ev.AttentionSettled(draft.received)
-            yield ev.SentenceJudged(draft.text, verdict, self.parts.policy.name, self.hop.number)
-            if verdict.trigger is not None and self.hop.number >= limits.max_hops:
-                self.stop = "max_hops"
-            elif verdict.trigger is not None and (yield from self.make_hop(draft, verdict.trigger)):
+            trigger = yield from self.judge(draft)
+            if trigger is not None and (yield from self.mend(draft, trigger)):
                 continue
+            if trigger is not None and not trigger.stands:
+                yield from self.drop(draft)
+                break
             yield from self.accept(draft)
             if self.fruitless >= 2 and self.parts.policy.retracts:
                 break
@@ -184,6 +183,32 @@ class Turn:
             if draft.finish in (Finish.EOS, Finish.LENGTH):
                 break
         self.close()
+
+    def judge(self, draft: Draft) -> Generator[Event, None, Trigger | None]:
+        """The policy's verdict over one sentence, told with every factor."""
+        yield self.step("judge")
+        verdict = self.parts.policy.when(draft, self.hop, self.ask)
+        yield from self.ask.drain()
+        if draft.received is not None:
+            yield ev.AttentionSettled(draft.received)
+        yield ev.SentenceJudged(draft.text, verdict, self.parts.policy.name, self.hop.number)
+        return verdict.trigger
+
+    def mend(self, draft: Draft, trigger: Trigger) -> Generator[Event, None, bool]:
+        """A hop for a flagged sentence, if there may be one more; whether the sentence is dealt with."""
+        if self.hop.number >= self.config.engine.max_hops:
+            self.stop = "max_hops"
+            return False
+        return (yield from self.make_hop(draft, trigger))
+
+    def drop(self, draft: Draft) -> Iterator[Event]:
+        """Withdraw a sentence that must not stand and could not be mended; the reasoning ends with it."""
+        self.dropped = True
+        yield ev.TextRetracted(draft.text, "", len(draft.tokens))
+
+    def grounds(self, hop: Hop) -> Hop:
+        """What the answer may rest on: after a sentence was withdrawn for good, what led to it is not trusted either."""
+        return replace(hop, accepted="", sentences=()) if self.dropped else hop
 
     def answered(self, draft: Draft) -> bool:
         """Whether the reasoning states its answer in full; a unit of tokens may end in the middle of that sentence."""
@@ -249,7 +274,7 @@ class Turn:
         for number, query in enumerate((formed,) if isinstance(formed, Query) else formed):
             repeated = normal(query.text) in {normal(earlier) for earlier in self.hop.queries}
             yield ev.QueryFormed(query, self.hop.number, repeated)
-            fresh += yield from self.look_up(query, repeated=repeated, joins=number > 0)
+            fresh += yield from look_up(self, query, repeated=repeated, joins=number > 0)
         if not fresh:
             self.fruitless += 1
             self.stop = "repeated_query" if repeated else "no_new_passages"
@@ -285,63 +310,6 @@ class Turn:
         yield from self.ask.drain()
         yield ev.EntitiesFiltered(self.parts.entity_filter.name, tuple(sifted), rescued)
         return [item.entity for item in sifted if item.kept], extracted.relations
-
-    # ── memory and index ─────────────────────────────────────────────────────────────────────────────────────────────
-
-    def look_up(self, query: Query, *, repeated: bool = False, joins: bool = False) -> Generator[Event, None, int]:
-        """Memory first, then the index unless memory's stored passages stand in. Returns how many passages are new to the prompt.
-
-        `joins`: another query of the same hop, whose passages join those of the first.
-        """
-        self.hop = replace(self.hop, queries=(*self.hop.queries, query.text))
-        recalled = yield from self.recall(query)
-        known = {passage.id for passage in self.hop.passages}
-        news = [fact for fact in recalled.facts if fact.id not in {f.id for f in self.hop.facts}]
-        if recalled.skip:
-            found: tuple[Passage, ...] = recalled.skip
-            yield ev.SearchSkipped(found, recalled.why)
-        elif repeated:
-            found = ()
-        else:
-            found = yield from self.search(query, known)
-        fresh = tuple(passage for passage in found if passage.id not in known)
-        old = self.hop.passages
-        if not (joins or self.parts.policy.accumulates):
-            old = tuple(p for p in old if p.id in {f.id for f in found})
-        self.hop = replace(self.hop, passages=self.capped((*old, *fresh)), facts=(*self.hop.facts, *news)[: self.config.memory.max_facts])
-        self.pending = (query.text, found) if found else self.pending if joins else None
-        return len(fresh) + len(news)
-
-    def recall(self, query: Query) -> Generator[Event, None, Recalled]:
-        """Memory speaks before the index."""
-        if self.parts.memory is None:
-            return Recalled()
-        yield self.step("recall")
-        recalled = self.parts.memory.recall(query)
-        yield ev.FactsRecalled(recalled.facts, recalled.why)
-        return recalled
-
-    def search(self, query: Query, known: set[str]) -> Generator[Event, None, tuple[Passage, ...]]:
-        """The index; a missing one is said, and the answer is given without documents."""
-        yield self.step("search")
-        started = time.monotonic()
-        try:
-            found = self.parts.retriever.search(query, self.config.retrieve.k)
-        except IndexMissingError as error:
-            yield ev.Notice(f"{error.message} Answering without documents. {error.hint}", "warning")
-            found = ()
-        chosen = tuple(self.parts.policy.which(found, self.hop, self.ask))
-        yield from self.ask.drain()
-        fresh = sum(1 for passage in chosen if passage.id not in known)
-        yield ev.PassagesFound(query.text, chosen, fresh, time.monotonic() - started)
-        return chosen
-
-    def capped(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
-        """At most as many as the policy or retrieve.max_passages says: the oldest of the lowest rank go first."""
-        kept = list(passages)
-        while len(kept) > (self.parts.policy.cap or self.config.retrieve.max_passages):
-            kept.pop(max(range(len(kept)), key=lambda i: (kept[i].rank, -i)))
-        return tuple(kept)
 
     # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

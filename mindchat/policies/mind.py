@@ -12,6 +12,7 @@ import msgspec
 
 from mindchat.config import Config
 from mindchat.policies.base import Base, Rewriting
+from mindchat.policies.copied import copied
 from mindchat.policies.queries import WRITERS
 from mindchat.policies.rind import judge
 from mindchat.ports import Ask
@@ -37,11 +38,11 @@ class Mind(Base):
         self._rewriting = Rewriting()
 
     def before(self, hop: Hop, ask: Ask) -> Query | None:
-        """MIND starts from what the model knows; also the place where a turn begins."""
-        del hop, ask
+        """The question, with rind.first; MIND itself starts from what the model knows. Also the place where a turn begins."""
+        del ask
         self._earlier, self._begun = [], []
         self._rewriting.reset()
-        return None
+        return Query(hop.question, "question") if self._options.first and not hop.passages else None
 
     def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
         """Eq 3 over the sentence (or over all accepted words and it: rind.window = running)."""
@@ -50,6 +51,10 @@ class Mind(Base):
         if not self._rewriting.now(hop):
             self._begun = []
         verdict = judge(draft, hop.question, self.words, self._options, attention=self._attention, earlier=running, begun=self._begun)
+        if (leak := copied(draft, hop)) is not None:
+            doubt = verdict.trigger
+            first = leak if doubt is None or leak.start < doubt.start else msgspec.structs.replace(doubt, stands=False)
+            verdict = msgspec.structs.replace(verdict, trigger=first)
         if verdict.trigger is None:
             self._earlier += [*self._begun, *verdict.words]
         else:

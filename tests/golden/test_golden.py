@@ -22,6 +22,7 @@ SNAP = bool(os.environ.get("MINDCHAT_SNAP"))
 QUESTION = "In which city was the director of Metropolis born?"
 SURE = "Metropolis was directed by Fritz Lang. He grew up in Vienna. So the answer is Vienna."
 UNSURE = "Metropolis is an old film. Its director was Ann{9,0.9} Droid of Berlin. So the answer is Berlin."
+COPIED = "Metropolis is an old film. It was directed by Imra Solvay. So the answer is Tarnby."
 ASKS = "Follow up: Who directed Metropolis? Intermediate answer: Fritz Lang. So the final answer is: Vienna."
 BASE = {
     "extract": " Metropolis; Ann Droid | Ann Droid - place of birth",
@@ -89,6 +90,9 @@ def scenarios(policy: str) -> Iterator[tuple[str, list[Event]]]:
         yield "broken extraction", turn({**LOW, "extract": '[{"entities": ['.replace("{", "(")})
         yield "all entities pruned", turn({**LOW, "cot": " drop: no\n2 drop: no"}, "engine.filter=conf+cot")
         yield "query by attention", turn(LOW, "query.form=attention")
+        yield "search before the first word", turn(BASE, "rind.first=true")
+        yield "copied from the examples", turn({**LOW, "draft": COPIED})
+        yield "copied and nothing found", turn({**LOW, "draft": COPIED}, retriever=Nothing())
     if policy == "flare":
         yield "explicit questions", turn({**LOW, "ask": " Who directed Metropolis?"}, "flare.query=explicit")
     for n in (2, 12, 40):
@@ -162,6 +166,8 @@ def test_the_scenarios_show_what_they_are_named_for() -> None:
     assert any(event.get("fallback") for event in of_mind["broken extraction"])
     assert any(event.get("rescued") for event in of_mind["all entities pruned"])
     assert any(event.get("repeated") for event in of_mind["repeated query"])
+    assert any(event["type"] == "TextRetracted" and "Imra" in event["text"] for event in of_mind["copied from the examples"])
+    assert not any("Imra" in event["text"] for event in of_mind["copied and nothing found"] if event["type"] == "DraftAccepted")
     assert of_mind["hop limit"][-1]["stop"] == "max_hops"
     assert any(event.get("query", {}).get("by") == "attention" for event in of_mind["query by attention"] if isinstance(event.get("query"), dict))
     assert {events[-1]["type"] for name, events in of_mind.items() if name.startswith("cancel")} == {"TurnCancelled"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from mindchat.models.scripted import ScriptedModel
 from mindchat.paths import find_paths
 from mindchat.session import Session
 
-CONTRACT = (
+CONTRACT = re.findall(
+    r"\w+",
     "help new sessions rename fork export clear model set settings status index sync sources remove memory remember forget undo "
-    "policy filter repeat compare why trace retry edit copy incognito quit"
-).split()
+    "policy filter repeat compare why trace retry edit copy incognito quit",
+)
 QUESTION = "Who directed Metropolis?"
 
 

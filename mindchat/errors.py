@@ -10,7 +10,8 @@ MindChatError                   1  failed or refused
 │   ├── ModelTooLargeError      3  the model does not fit into memory
 │   ├── IndexMissingError       3  nothing is indexed
 │   ├── IndexLockedError        3  another process writes the index
-│   └── MemoryStoreError        3  memory.db or chats.db cannot be read or written
+│   ├── MemoryStoreError        3  memory.db or chats.db cannot be read or written
+│   └── ServerError             3  the model server cannot be reached or refuses
 ├── CapabilityError             1  the model cannot measure what the policy needs
 ├── DocumentError               1  a document cannot be read
 ├── NotFoundError               1  nothing matches what was named (a fact, a session)
@@ -82,6 +83,16 @@ class MemoryStoreError(ResourceError):
     """memory.db or chats.db cannot be read or written."""
 
     code = "memory_store"
+
+
+class ServerError(ResourceError):
+    """The model server cannot be reached, refuses, or answers in a way that makes no sense. `status`: HTTP status, 0 if there is none."""
+
+    code = "server"
+
+    def __init__(self, message: str, hint: str = "", status: int = 0) -> None:
+        super().__init__(message, hint)
+        self.status = status
 
 
 class DownloadError(ResourceError):

@@ -62,12 +62,17 @@ def versions() -> dict[str, str]:
 
 
 def load_model(config: Config, progress: Callable[[ModelLoading], None]) -> Model:
-    """The configured model, fetched first if it is missing; `scripted:FILE` replays a tape."""
+    """The configured model: on the server if one is set, else here, fetched first if it is missing; `scripted:FILE` replays a tape."""
     name = config.model.name
     if name.startswith("scripted:"):
         from mindchat.models.scripted import ScriptedModel
 
         return ScriptedModel.from_file(Path(name.removeprefix("scripted:")))
+    if config.server.url:
+        from mindchat.models import MODELS
+
+        connected: Model = plug(MODELS, "server", "model").connect(config.server, config.model, progress)
+        return connected
     from mindchat.models.loader import open_model
 
     return open_model(config.model, find_paths(config.paths.models).models, progress)

@@ -10,5 +10,6 @@ from __future__ import annotations
 MODELS: dict[str, str] = {
     "hf": "mindchat.models.hf:HFModel",
     "scripted": "mindchat.models.scripted:ScriptedModel",
+    "server": "mindchat.models.server:ServerModel",
 }
 """Back end -> "module:Class"."""

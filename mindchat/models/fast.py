@@ -81,7 +81,7 @@ class NarrowLinear(nn.Linear):
 
 def narrow(model: Any) -> Callable[[], None]:
     """Turn the decoder layers' projections (not the head) into NarrowLinear, in place; what it returns turns them back."""
-    wide: list[tuple[nn.Linear, nn.Parameter]] = []
+    wide: list[tuple[nn.Linear, Any]] = []
     for module in model.get_decoder().layers.modules():
         if type(module) is nn.Linear:
             wide.append((module, module.weight))

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from mindchat.models.backbone import Backbone
 from mindchat.models.cache import KV
-from mindchat.models.decoding import Request, Tail
+from mindchat.models.decoding import Request
 from mindchat.models.signals import logprob_and_entropy
+from mindchat.models.tail import Tail
 from mindchat.models.tokens import Vocabulary
 from mindchat.signals import received
 from mindchat.values import Attended, Draft, Finish, Signal, Token

@@ -57,12 +57,21 @@ def watch(
     interval: float,
     cancel: Cancel,
 ) -> Iterator[WatchEvent]:
-    """Look every `interval` seconds until cancelled; yields the events of each sync, then Scanned. Ends quietly when cancelled."""
+    """Look every `interval` seconds until cancelled, then end quietly; yields the events of each sync, then Scanned.
+
+    Nothing is synced while there are no roots.
+    """
     known: State | None = None
     before: State | None = None
     while not cancel.cancelled:
-        state, waiting, due = look(roots()), "", False
-        if state != known and (known is None or state == before):
+        waiting, due = "", False
+        try:
+            state = look(roots())
+        except ResourceError as error:  # the list of roots cannot be read now
+            yield Scanned(len(known or ()), False, time.monotonic(), error.message)
+            _rest(interval, cancel)
+            continue
+        if state != known and (known is None or state == before) and (state or known):
             due = True
             try:
                 yield from sync()

@@ -24,6 +24,7 @@ from mindchat.errors import MindChatError
 from mindchat.events import LAST, Event, TurnFailed
 from mindchat.ports import Cancel
 from mindchat.session import Session
+from mindchat.tui.watching import Watched, Watching
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -165,6 +166,7 @@ class Bridge:
         self._running: int | None = None
         self._count = LOADING
         self._stopping = False
+        self._watching: Watching | None = None
 
     # ── on the loop's thread ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,6 +214,8 @@ class Bridge:
     def stop(self) -> None:
         """Cancel everything and let the thread end; returns at once."""
         self._stopping = True
+        if self._watching is not None:
+            self._watching.stop()
         for cancel in list(self._cancels.values()):
             cancel.set()
         self._jobs.put(None)
@@ -262,6 +266,19 @@ class Bridge:
         if self._load_first:
             self._load_model()
             self._tell_view(self._session)
+        if not self._stopping:
+            self._watch(self._session)
+
+    def _watch(self, session: Session) -> None:
+        """Keep the documents up to date from now on, in a thread of its own."""
+        seconds, library = session.config.index.watch_seconds, session.rooms.library
+        if seconds > 0 and hasattr(library, "watch"):
+            self._watching = Watching(library, seconds, self._watched)
+
+    def _watched(self, news: Watched) -> None:
+        self._tell(news)
+        if news.changed:
+            self._jobs.put(_nothing)  # after each job the session is shown anew
 
     def _load_model(self) -> None:
         if self._session is None:
@@ -326,6 +343,10 @@ class Bridge:
             call_soon(self._loop, _settle, future, None, error)
         else:
             call_soon(self._loop, _settle, future, result, None)
+
+
+def _nothing() -> None:
+    return None
 
 
 def _closable(replies: Iterator[Reply]) -> Generator[Reply, None, None]:

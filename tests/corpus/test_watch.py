@@ -109,7 +109,7 @@ def test_a_busy_index_is_told_and_tried_again():
         cancel.set()
         return iter(())
 
-    scans = list(watch(lambda: [], sync, lambda roots: {}, 0.0, cancel))
+    scans = list(watch(lambda: ["a"], sync, lambda roots: {"a": (1, 1)}, 0.0, cancel))
     assert [(scan.changed, scan.waiting) for scan in scans] == [(False, "Another process writes."), (True, "")]
 
 

@@ -25,6 +25,7 @@ from mindchat.tui.history import PromptHistory
 from mindchat.tui.ink import FAINT, MUTED, clickable, line
 from mindchat.tui.screens.compare import CompareScreen
 from mindchat.tui.slash import OPENS_SCREEN, Slash
+from mindchat.tui.watching import Watched
 from mindchat.tui.widgets.evidence import Evidence
 from mindchat.tui.widgets.hops import Hops
 from mindchat.tui.widgets.memory import MemoryPane, MemoryWish
@@ -63,6 +64,7 @@ class ChatScreen(Screen[None]):
         self._took: list[float] = []
         self._current = ""
         self._clock: Timer | None = None
+        self._watched: Watched | None = None
 
     def compose(self) -> ComposeResult:
         """Tabs (narrow only), transcript beside panes, prompt, status, keys."""
@@ -193,6 +195,13 @@ class ChatScreen(Screen[None]):
         self._known_session = True
         self._say_status()
 
+    def on_watched(self, event: Watched) -> None:
+        """The files were looked at; from the first look on, its age is kept current."""
+        if self._watched is None:
+            self.set_interval(5.0, self._say_status)
+        self._watched = event
+        self._say_status()
+
     def expect_history(self) -> None:
         """The session that comes next is another one: its past is shown."""
         self._known_session = False
@@ -298,6 +307,7 @@ class ChatScreen(Screen[None]):
         status = Status(
             self.view, shown.trace if shown else Trace(), self._loading, self.busy, self._command, time.monotonic() - self._since, expected,
             max(0, waiting - (0 if running is None or self.turns[running].trace.state != "waiting" else 1)), broken,
+            self._watched.line(time.monotonic()) if self._watched is not None else "",
         )  # fmt: skip
         try:
             self.query_one(StatusLine).say(status)

@@ -45,6 +45,8 @@ class Status(Struct, frozen=True):
     """Seconds that recent turns took; 0: unknown."""
     queued: int = 0
     broken: str = ""
+    watch: str = ""
+    """What the watch over the documents says."""
 
 
 def remaining(done: int, total: int, spent: float) -> float | None:
@@ -96,6 +98,7 @@ def painted_status(status: Status, width: int) -> Content:
         (2, context, MUTED),
         (3, f"{hops} hop{'s' * (hops != 1)}" if hops else "", MUTED),
         (2, memory, WARN if view.incognito else MUTED),
+        (5, short(status.watch, 60), MUTED),
     ):
         if text:
             pieces.append((weight, line((text, style))))

@@ -24,6 +24,8 @@ from mindchat.errors import ConfigError, ResourceError
 _KEY_BYTES, _TEXT_BYTES = 64, 65_535
 """Longest texts of a Milvus VARCHAR field."""
 _PAGE = 1000
+_READS = frozenset({"query", "query_iterator", "search"})
+"""Calls that Milvus answers from a loaded collection only."""
 
 
 class Row(Struct, frozen=True):
@@ -42,6 +44,7 @@ class Collection:
     def __init__(self, section: IndexSection, name: str) -> None:
         self.section, self.name = section, name
         self._client: Any = None
+        self._loaded = False
 
     @property
     def client(self) -> Any:
@@ -52,11 +55,14 @@ class Collection:
 
     def close(self) -> None:
         """Drop the connection."""
-        client, self._client = self._client, None
+        client, self._client, self._loaded = self._client, None, False
         if client is not None:
             client.close()
 
     def _ask(self, verb: str, *args: Any, **options: Any) -> Any:
+        if verb in _READS and not self._loaded:  # a server that was started anew has it on disk only
+            asked(self.section, lambda: self.client.load_collection(self.name, timeout=self.section.milvus_timeout))
+            self._loaded = True
         return asked(self.section, lambda: getattr(self.client, verb)(*args, timeout=self.section.milvus_timeout, **options))
 
     # ── the collection ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -259,6 +259,34 @@ def test_milvus_other_settings_build_another_collection_and_drop_the_old(milvus:
     other.close()
 
 
+CHILD = """
+import sys
+from pathlib import Path
+from mindchat.config import IndexSection
+from mindchat.corpus.milvus import MilvusIndex
+from mindchat.memory.documents import DocumentRegistry
+from mindchat.values import Query
+home, where = Path(sys.argv[1]), sys.argv[2]
+index = MilvusIndex(home / "index", IndexSection(milvus=where), DocumentRegistry(home / "memory.db"))
+print(index.status().passages, Path(index.search(Query("spruce"), 1)[0].document).name, index.verify(), index.sync().added)
+index.close()
+"""
+
+
+def test_milvus_of_a_server_that_was_started_anew(tmp_path: Path) -> None:
+    needs_milvus()
+    import subprocess
+    import sys
+
+    fill = CHILD.replace("print(", "index.sync(); print(")
+    registry = DocumentRegistry(tmp_path / "memory.db")
+    registry.put([(Document(uri, title, text), [Chunk(0, len(text))]) for uri, (title, text) in TEXTS.items()])
+    registry.close()
+    for code in (fill, CHILD):
+        run = subprocess.run([sys.executable, "-c", code, str(tmp_path), str(tmp_path / "lite.db")], capture_output=True, text=True)
+        assert run.stdout.strip() == "5 violin.txt [] 0", run.stderr
+
+
 def test_milvus_reports_progress_in_batches(make: Callable[[str], Board]) -> None:
     board = make("milvus")
     board.registry.put([(Document(f"/d/{n}", "T", f"word{n}"), [Chunk(0, len(f"word{n}"))]) for n in range(1200)])

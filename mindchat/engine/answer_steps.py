@@ -1,6 +1,7 @@
 """The steps from the end of the reasoning to the answer; each yields events and returns its result.
 
-Owns: the answer call (after thinking, if wished) and what is made of its words. Does not own: how often the documents are read
+Owns: the answer call (after thinking, if wished), what is made of its words, what people read when there is no answer.
+Does not own: how often the documents are read
 (engine.reading), the reasoning before it (engine.turn), wording (prompts), citations and confidence (engine.answering).
 Source: MIND §3.4; CoRe Tables 4 and 11; Table 7 for thinking first.
 """
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mindchat import events as ev
-from mindchat.answers import extract_short
-from mindchat.clean import clean
-from mindchat.engine.answering import abstains, cite, confidence
+from mindchat.answers import extract_short, says_unknown
+from mindchat.clean import clean, clean_line
+from mindchat.engine.answering import FREE, abstains, cite, confidence
 from mindchat.engine.budget import History
 from mindchat.engine.drafting import joined
 from mindchat.engine.generation import generate, shown
+from mindchat.engine.picking import pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, decide
 from mindchat.events import Event
 from mindchat.prompts.core import extraction
@@ -31,31 +33,43 @@ EXTRACTION_TOKENS = 64
 """Kept free for the request that follows the thinking (Table 7) and the template around it."""
 
 
+NOTHING_SAID = "Your documents do not say."
+"""What people read when the documents hold no answer; `short` keeps the model's words."""
+
+
 def answer(turn: Turn) -> Generator[Event, None, Answer]:
     """One answer over question, facts, passages and reasoning (MIND §3.4), the context repeated (CoRe)."""
     yield turn.step("answer")
     reading = yield from decide(turn)
-    draft = yield from _draft(turn, reading)
+    prompt, draft = yield from _draft(turn, reading)
     text = clean(draft.text).strip()
-    short = extract_short(f"Answer: {text}")
-    sure = confidence(draft)
-    abstained, why = abstains(short, sure, turn.config.answer.abstain_below)
+    short, sure, measured = extract_short(f"Answer: {text}") if text else "", confidence(draft), FREE
+    picked = (yield from pick(turn, prompt, short)) if turn.config.answer.short == "span" else None
+    overruled = picked is not None and picked.text != short
+    if picked is not None:
+        if overruled:
+            yield ev.Notice(f"span: {picked.text!r} was chosen among {picked.candidates} candidates instead of {clean_line(short, 80)!r}.")
+            text = short = picked.text
+        sure, measured = picked.share, f"share among {picked.candidates} candidate answers"
+    abstained, why = abstains(short, sure, turn.config.answer.abstain_below, measured)
     citations = () if abstained else cite(short, text, turn.hop.passages)
-    if not turn.harvests and turn.pending is not None and not abstained:
+    # words that were overruled are nothing to remember
+    if not (turn.harvests or abstained or overruled) and turn.pending is not None:
         turn.harvests.append(Harvest(turn.hop.number, turn.pending[0], draft, turn.pending[1]))
-    yield ev.DraftAccepted(text, "answer", len(draft.tokens))
-    return Answer(text, short, abstained, sure, citations, why)
+    yield ev.DraftAccepted(text, "answer", 0 if overruled else len(draft.tokens))
+    unsaid = abstained and (says_unknown(short) or not turn.hop.passages)
+    return Answer(NOTHING_SAID if unsaid else text, short, abstained, sure, citations, why)
 
 
-def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, Draft]:
-    """The answer's words, by the way that settings and reading ask for."""
+def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
+    """The answer's words, by the way that settings and reading ask for, and the prompt ending in "Answer:" that they continue."""
     if reading.probe is not None:
-        return (yield from _completed(turn, reading.probe))
+        return reading.probe.prompt, (yield from _completed(turn, reading.probe))
     if turn.config.layout.cot:
         return (yield from _thought(turn, reading))
     limit = turn.config.answer.max_tokens
     prompt = yield from turn.compose("answer", limit, answer_layout(turn, reading.copies, reading.told))
-    return (yield from generate(turn, prompt, kind="answer", max_tokens=limit))
+    return prompt, (yield from generate(turn, prompt, kind="answer", max_tokens=limit))
 
 
 def _completed(turn: Turn, probed: Probe) -> Generator[Event, None, Draft]:
@@ -73,7 +87,7 @@ def _completed(turn: Turn, probed: Probe) -> Generator[Event, None, Draft]:
     return joined(draft, rest) if rest.tokens else replace(draft, finish=rest.finish)
 
 
-def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, Draft]:
+def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
     """Table 7: think step by step, then give the short answer; the second call only appends to the first."""
     limit, thinking = turn.config.answer.max_tokens, turn.config.engine.reasoning_tokens
 
@@ -85,4 +99,4 @@ def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, Draft]:
     yield ev.DraftAccepted(clean(thought.text), "reasoning", len(thought.tokens))
     second = extraction(prompt, thought)
     yield turn.built(second, "answer", turn.parts.model.count(second))
-    return (yield from generate(turn, second, kind="answer", max_tokens=limit))
+    return second, (yield from generate(turn, second, kind="answer", max_tokens=limit))

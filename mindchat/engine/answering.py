@@ -95,9 +95,13 @@ def confidence(draft: Draft) -> float | None:
     return math.exp(sum(values) / len(values)) if values else None
 
 
-def abstains(short: str, sure: float | None, below: float) -> tuple[bool, str]:
-    """Whether the answer is no answer, and one line that explains confidence and decision."""
-    told = "no confidence measured" if sure is None else f"confidence {sure:.2f} (mean probability of the answer's tokens)"
+FREE = "mean probability of the answer's tokens"
+"""What the confidence of a freely written answer is."""
+
+
+def abstains(short: str, sure: float | None, below: float, measured: str = FREE) -> tuple[bool, str]:
+    """Whether the answer is no answer, and one line that explains confidence (what is `measured`) and decision."""
+    told = "no confidence measured" if sure is None else f"confidence {sure:.2f} ({measured})"
     if says_unknown(short):
         return True, f"the model found no answer in the documents; {told}"
     if sure is not None and sure < below:

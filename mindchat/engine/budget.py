@@ -1,6 +1,7 @@
 """The window: what is left out when not everything fits, and that it is said.
 
-Owns: the order of leaving out: oldest turns of the history, then remembered facts, then the lowest-ranked passages, whole ones only.
+Owns: the order of leaving out: oldest turns of the history, then remembered facts, then the lowest-ranked passages, whole ones only; and the
+allowances that history and memory have of their own, however large the window is.
 Instructions, the question and the newest turn are never left out; if they alone do not fit, WindowError. Never a silent cut.
 """
 
@@ -13,7 +14,10 @@ from msgspec.structs import replace
 
 from mindchat.errors import WindowError
 from mindchat.events import DocumentDropped
-from mindchat.values import Budget, Hop, Prompt
+from mindchat.values import Budget, Fact, Hop, Prompt
+
+MEMORY_SHARE = 10
+"""Remembered facts take at most the tenth part of the window, so that a small model still reads documents."""
 
 History = Sequence[tuple[str, str]]
 Layout = Callable[[Hop, History], Prompt]
@@ -54,3 +58,45 @@ def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], i
                 f"The question is too long: it needs {tokens + budget.room} tokens, the model's window has {budget.window}.",
                 "Shorten it, or index the text as a document and ask about it.",
             )
+
+
+def recent(history: History, count: Callable[[str], int], turns: int, tokens: int) -> tuple[list[tuple[str, str]], tuple[DocumentDropped, ...]]:
+    """The newest turns within both allowances, oldest first, and what was left out; 0 turns or tokens: the user wants no history, nothing is said.
+
+    `count`: tokens of a text.
+    """
+    if not turns or not tokens:
+        return [], ()
+    kept: list[tuple[str, str]] = []
+    used = 0
+    for asked, answer in reversed(history[-turns:]):
+        used += count(f"{asked}\n{answer}")
+        if used > tokens:
+            break
+        kept.insert(0, (asked, answer))
+    left = history[max(0, len(history) - turns) : len(history) - len(kept)]
+    dropped = [DocumentDropped(f"turn: {asked[:60]}", f"over engine.history_tokens = {tokens}") for asked, _ in left]
+    if (older := len(history) - turns) > 0:
+        told = "turn: the first" if older == 1 else f"turns: the first {older}"
+        dropped.insert(0, DocumentDropped(told, f"over engine.history_turns = {turns}"))
+    return kept, tuple(dropped)
+
+
+def remembered(
+    old: Sequence[Fact], news: Sequence[Fact], count: Callable[[Sequence[Fact]], int], most: int, tokens: int, window: int
+) -> tuple[tuple[Fact, ...], tuple[DocumentDropped, ...]]:
+    """The facts that stand in the prompt: the old ones and, best first, as many new ones as the allowances admit; and what was left out.
+
+    `count`: tokens of a block of facts; `most`: how many facts (memory.max_facts); `tokens`: memory.max_tokens.
+    """
+    allowed = min(tokens, window // MEMORY_SHARE)
+    bound = f"memory.max_tokens = {tokens}" if allowed == tokens else f"a tenth of the window of {window} tokens"
+    kept, dropped = list(old), []
+    for fact in news:
+        if len(kept) >= most:
+            dropped.append(DocumentDropped(f"memory: {fact.id}", f"over memory.max_facts = {most}"))
+        elif count([*kept, fact]) > allowed:
+            dropped.append(DocumentDropped(f"memory: {fact.id}", f"over {bound}"))
+        else:
+            kept.append(fact)
+    return tuple(kept), tuple(dropped)

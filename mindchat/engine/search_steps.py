@@ -7,15 +7,17 @@ holds, the window (engine.budget). Source: MIND §3.4 (memory first); methods.md
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from mindchat import events as ev
+from mindchat.engine.budget import remembered
 from mindchat.errors import IndexMissingError
 from mindchat.events import Event
-from mindchat.values import Passage, Query, Recalled
+from mindchat.prompts.core import memory_block
+from mindchat.values import Fact, Passage, Query, Recalled
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
@@ -41,9 +43,24 @@ def look_up(turn: Turn, query: Query, *, repeated: bool = False, joins: bool = F
     old = turn.hop.passages
     if not (joins or turn.parts.policy.accumulates):
         old = tuple(p for p in old if p.id in {f.id for f in found})
-    turn.hop = replace(turn.hop, passages=capped(turn, (*old, *fresh)), facts=(*turn.hop.facts, *news)[: turn.config.memory.max_facts])
+    before = len(turn.hop.facts)
+    facts = yield from admitted(turn, news)
+    turn.hop = replace(turn.hop, passages=capped(turn, (*old, *fresh)), facts=facts)
     turn.pending = (query.text, found) if found else turn.pending if joins else None
-    return len(fresh) + len(news)
+    return len(fresh) + len(facts) - before
+
+
+def admitted(turn: Turn, news: Sequence[Fact]) -> Generator[Event, None, tuple[Fact, ...]]:
+    """The facts of the prompt with the new ones, within memory's own allowances; what is left out is shown."""
+    options = turn.config.memory
+
+    def count(facts: Sequence[Fact]) -> int:
+        return turn.ask.count("".join(segment.text for segment in memory_block(facts, 0))) - turn.ask.count("")
+
+    facts, dropped = remembered(turn.hop.facts, news, count, options.max_facts, options.max_tokens, turn.parts.model.window)
+    if dropped:
+        yield ev.DocumentsDropped(dropped)
+    return facts
 
 
 def recall(turn: Turn, query: Query) -> Generator[Event, None, Recalled]:

@@ -20,7 +20,7 @@ from mindchat.clean import clean, clean_line
 from mindchat.config import Config
 from mindchat.engine import answer_steps
 from mindchat.engine.ask import MeteredAsk
-from mindchat.engine.budget import Fitted, Layout, fit
+from mindchat.engine.budget import Fitted, Layout, fit, recent
 from mindchat.engine.drafting import SentenceStream, beginning, joined
 from mindchat.engine.search_steps import look_up
 from mindchat.engine.thoughts import Thoughts
@@ -61,7 +61,7 @@ class Turn:
         self.words = language(config.engine.language)
         self.ask = MeteredAsk(parts.model, cancel, config.engine.seed, self.trial)
         self.question = clean(question).strip()
-        self.history = list(history)[-config.engine.history_turns :] if config.engine.history_turns else []
+        self.history = list(history)
         self.hop = Hop(0, self.question, passages=parts.given, seed=config.engine.seed)
         self.kept: list[Draft] = []
         """Accepted drafts, in order; their ids are continued, never tokenised again."""
@@ -112,6 +112,7 @@ class Turn:
             engine.seed,
             self.parts.versions,
         )
+        yield from self.look_back()
         yield from self.rewrite()
         yield from self.begin()
         if self.parts.policy.reasons:
@@ -126,6 +127,13 @@ class Turn:
         self.cancel.check()
         self.phase = name
         return ev.StepStarted(name, self.hop.number)
+
+    def look_back(self) -> Iterator[Event]:
+        """As much of the conversation as its allowance admits; what is left out is shown."""
+        engine = self.config.engine
+        self.history, dropped = recent(self.history, self.ask.count, engine.history_turns, engine.history_tokens)
+        if dropped:
+            yield ev.DocumentsDropped(dropped)
 
     def rewrite(self) -> Iterator[Event]:
         """A follow-up becomes a question that stands alone; the history is then no longer needed by retrieval."""

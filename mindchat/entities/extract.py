@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from mindchat.config import Config
 from mindchat.entities.confidence import entity_confidence, token_span
-from mindchat.entities.spans import find_names
 from mindchat.language import language
 from mindchat.ports import Ask
 from mindchat.prompts.side import extract_prompt
+from mindchat.spans import find_names
 from mindchat.values import Draft, Entity, Hop, Relation
 
 MAX_TOKENS = 64

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindchat.engine.budget import fit
+from mindchat.engine.budget import fit, recent, remembered
 from mindchat.errors import WindowError
-from mindchat.events import DocumentsDropped, PromptBuilt
+from mindchat.events import DocumentsDropped, PromptBuilt, QuestionRewritten
 from mindchat.prompts.core import AssistantRole, UserRole
-from mindchat.values import Budget, Fact, Hop, Message, Passage, Prompt, Text
+from mindchat.values import Budget, Fact, Hop, Message, Passage, Prompt, Recalled, Text
 
-from ..fakes import config, of, passage, run
+from ..fakes import ListMemory, config, of, passage, run
 
 sizes = st.lists(st.integers(1, 60), max_size=20)
 
@@ -104,3 +106,83 @@ def test_ten_hops_of_ten_documents_stay_within_the_window_and_drops_are_told() -
     last = of(events, PromptBuilt)[-1].copies[0]
     assert dropped
     assert not set(dropped) & set(last)
+
+
+# ── allowances of their own ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def words_of(text: str) -> int:
+    return len(text.split())
+
+
+@given(st.lists(st.integers(1, 30), max_size=12), st.integers(0, 6), st.integers(0, 120))
+def test_the_history_keeps_its_newest_turns_within_both_allowances(lengths: list[int], turns: int, tokens: int) -> None:
+    history = [(f"q{n}", " ".join(["a"] * size)) for n, size in enumerate(lengths)]
+    kept, dropped = recent(history, words_of, turns, tokens)
+    assert kept == history[len(history) - len(kept) :]
+    assert len(kept) <= turns
+    assert sum(words_of(f"{asked}\n{answer}") for asked, answer in kept) <= tokens
+    if turns and tokens:
+        assert bool(dropped) == (len(kept) < len(history))
+        assert sum(drop.passage.startswith("turn: q") for drop in dropped) == min(turns, len(history)) - len(kept)
+    else:
+        assert (kept, dropped) == ([], ())
+
+
+def fact(n: int, words: int = 3) -> Fact:
+    return Fact(f"f{n}", f"s{n}", "is", " ".join(["o"] * words), 1.0)
+
+
+def size(facts: Sequence[Fact]) -> int:
+    return sum(words_of(f"{f.subject} {f.predicate} {f.object}") for f in facts)
+
+
+@given(st.lists(st.integers(1, 30), max_size=10), st.integers(0, 8), st.integers(0, 100), st.integers(1, 2000))
+def test_new_facts_stand_within_memorys_allowances_or_are_named(lengths: list[int], most: int, tokens: int, window: int) -> None:
+    news = [fact(n, words) for n, words in enumerate(lengths)]
+    kept, dropped = remembered((), news, size, most, tokens, window)
+    assert len(kept) <= most
+    assert size(kept) <= min(tokens, window // 10)
+    assert [f"memory: {f.id}" for f in news if f not in kept] == [drop.passage for drop in dropped]
+
+
+def test_which_allowance_left_a_fact_out_is_said() -> None:
+    news = [fact(0), fact(1)]
+    assert remembered((), news, size, 1, 256, 4096)[1][0].why == "over memory.max_facts = 1"
+    assert remembered((), news, size, 6, 7, 4096)[1][0].why == "over memory.max_tokens = 7"
+    assert remembered((), news, size, 6, 256, 79)[1][0].why == "over a tenth of the window of 79 tokens"
+
+
+def test_facts_over_the_allowance_are_left_out_of_the_prompt_visibly() -> None:
+    facts = tuple(fact(n, 12) for n in range(6))
+    memory = ListMemory({"Metropolis": Recalled(facts)})
+    events = run("Who directed the film Metropolis?", ["Lang"], "engine.policy=once", "memory.max_tokens=60", memory=memory)
+    dropped = [d.passage for e in of(events, DocumentsDropped) for d in e.dropped]
+    (answer,) = of(events, PromptBuilt)
+    shown_facts = [f.id for f in facts if f"| is | {'o ' * 11}o" in answer.sent and f"] {f.subject} |" in answer.sent]
+    assert 0 < len(shown_facts) < 6
+    assert dropped == [f"memory: {f.id}" for f in facts if f.id not in shown_facts]
+    block = answer.sent[answer.sent.index("<memory") : answer.sent.index("</memory>")]
+    assert len(block.split()) <= 60
+
+
+def test_a_follow_up_sees_the_newest_turns_and_the_rest_is_named() -> None:
+    history = tuple((f"Who is person {n}?", "word " * 20 + f"Name{n}") for n in range(6))
+    tape = [" Where was Name5 born?", "Vienna"]
+    events = run("And where was he born?", tape, "engine.policy=once", "engine.history_tokens=60", "engine.history_turns=4", history=history)
+    dropped = [(d.passage, d.why) for e in of(events, DocumentsDropped) for d in e.dropped]
+    assert [name for name, _ in dropped] == ["turns: the first 2", "turn: Who is person 2?", "turn: Who is person 3?"]
+    assert dropped[0][1] == "over engine.history_turns = 4"
+    assert dropped[1][1] == "over engine.history_tokens = 60"
+    assert of(events, QuestionRewritten)[0].standalone == "Where was Name5 born?"
+    (built,) = of(events, PromptBuilt)
+    assert "Name4" in built.sent
+    assert "Name5" in built.sent
+    assert "Name3" not in built.sent
+
+
+@pytest.mark.parametrize("off", ["engine.history_turns=0", "engine.history_tokens=0"])
+def test_a_history_that_is_switched_off_is_no_omission(off: str) -> None:
+    events = run("And where was he born?", ["Vienna"], "engine.policy=once", off, history=(("Who directed it?", "Lang"),))
+    assert of(events, DocumentsDropped) == []
+    assert of(events, QuestionRewritten) == []

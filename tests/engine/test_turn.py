@@ -213,6 +213,36 @@ def test_readonly_memory_learns_nothing() -> None:
     assert memory.harvests == []
 
 
+# ── no answer, in words for people ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_finds_nothing_says_so_in_a_sentence_and_keeps_the_models_words() -> None:
+    events = run(QUESTION, ["not stated in the documents"], "engine.policy=once")
+    end = last(events)
+    assert isinstance(end, ev.AnswerReady)
+    assert (end.answer.text, end.answer.short) == ("Your documents do not say.", "not stated in the documents")
+    assert end.answer.abstained
+    assert end.answer.citations == ()
+    assert "found no answer" in end.answer.why
+    assert fold_all(events).answer == end.answer
+
+
+def test_silence_is_no_answer() -> None:
+    end = last(run(QUESTION, [""], "engine.policy=once"))
+    assert isinstance(end, ev.AnswerReady)
+    assert (end.answer.text, end.answer.short, end.answer.abstained) == ("Your documents do not say.", "", True)
+
+
+def test_an_unsure_answer_keeps_its_words_if_documents_were_read_and_gives_way_if_none_were() -> None:
+    unsure = ("engine.policy=once", "answer.abstain_below=0.9")
+    read, unread = last(run(QUESTION, ["Lang{2}"], *unsure)), last(run(QUESTION, ["Lang{2}"], *unsure, retriever=ListRetriever()))
+    assert isinstance(read, ev.AnswerReady)
+    assert isinstance(unread, ev.AnswerReady)
+    assert (read.answer.abstained, read.answer.text) == (True, "Lang")
+    assert (unread.answer.abstained, unread.answer.text) == (True, "Your documents do not say.")
+    assert "answer.abstain_below = 0.9" in unread.answer.why
+
+
 # ── several turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HISTORY = (("Who directed Metropolis?", "Fritz Lang"),)

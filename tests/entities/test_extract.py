@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindchat.entities.extract import MAX_ENTITIES, ModelExtractor, parse
-from mindchat.entities.spans import find_names
 from mindchat.events import EntitiesExtracted, QueryFormed
 from mindchat.language import language
 from mindchat.models.scripted import Reply
+from mindchat.spans import find_names
 from mindchat.values import Hop, Relation
 
 from ..fakes import ask, config, draft, of, run

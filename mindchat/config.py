@@ -70,6 +70,7 @@ class RindSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     min_words: Positive = 4
     anchors: bool = True
     first: bool = True
+    calibration: Literal["auto", "off"] = "auto"
 
 
 class FilterSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -19,7 +19,7 @@ from mindchat.errors import UsageError
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.paths import Paths, find_paths, private
-from mindchat.ports import Engine, Memory, Model, Retriever, Rewordings
+from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
 from mindchat.values import Passage
 
@@ -85,14 +85,20 @@ def build_engine(
     model: Model,
     given: tuple[Passage, ...] = (),
     rewordings: Rewordings | None = None,
+    calibrations: Path | None = None,
 ) -> Engine:
-    """The loop with the configured plug-ins; `given` passages stand in the prompt from the start. Raises CapabilityError, UsageError."""
+    """The loop with the configured plug-ins; `given` passages stand in the prompt from the start. Raises CapabilityError, UsageError, ConfigError.
+
+    `calibrations`: the folder of fitted thresholds; None: none apply, so that a measurement depends on nothing but its settings.
+    """
     from mindchat.engine.loop import LoopEngine, Parts
     from mindchat.entities import FILTERS
     from mindchat.entities.extract import ModelExtractor
     from mindchat.policies import POLICIES
+    from mindchat.policies.calibrate import calibrated
     from mindchat.prompts import COMPOSERS
 
+    config = config if calibrations is None else calibrated(config, calibrations, model.id)
     return LoopEngine(
         Parts(
             model,
@@ -130,7 +136,9 @@ def open_session(
     def engine(config: Config, rooms: Rooms, model: Model) -> Engine:
         if isinstance(rooms.library, DocumentLibrary):
             rooms.library.count = token_counter(model)
-        return build_engine(config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths))
+        return build_engine(
+            config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths), calibrations=calibrations(paths)
+        )
 
     return Session(
         config,
@@ -197,6 +205,18 @@ def open_rewordings(paths: Paths) -> Rewordings:
     from mindchat.engine.rewording import RewordingFile
 
     return RewordingFile(paths.cache / "rewordings.jsonl")
+
+
+def calibrations(paths: Paths) -> Path:
+    """The folder of what was fitted to single models: rind-MODEL.json, memory-MODEL.json."""
+    return paths.data / "calibration"
+
+
+def open_ask(model: Model, cancel: Cancel, seed: int) -> Ask:
+    """Metered access to a model outside a turn."""
+    from mindchat.engine.ask import MeteredAsk
+
+    return MeteredAsk(model, cancel, seed)
 
 
 def open_store(config: Config, paths: Paths) -> Store:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "eval": Entry("mindchat.cli.evaluate:app", "Measure answers over a data set; eval report merges runs."),
     "bench": Entry("mindchat.cli.bench:app", "Measure speed, each time beside a reference."),
     "probe": Entry("mindchat.cli.probe:app", "Measure how a model reads: order, noise, position, repetition."),
+    "calibrate": Entry("mindchat.cli.calibrate:app", "Fit thresholds to a model on questions whose answers are known."),
     "trace": Entry("mindchat.cli.trace:app", "Replay a recorded turn."),
     "config": Entry("mindchat.cli.config:app", "Show, check and explain settings."),
     "paths": Entry("mindchat.cli.places:paths_app", "Where everything is kept."),

@@ -1,6 +1,7 @@
 """Fitting RIND's threshold to a model: which α = β, or which fixed θ, makes a given share of sentences trigger.
 
-Owns: fit() over recorded verdicts, the small file a fit is kept in, applying it to the settings. Does not own: running questions (evals).
+Owns: which words of a turn's news are recorded, fit() over them, the small file a fit is kept in, applying it to the settings.
+Does not own: running questions (evals).
 Why: S is a product and θ a sum, and both move with the model's entropies; DRAGIN's thresholds differ by a factor of two between models of one
 family (methods.md B4), so a number fitted on one model says nothing about another.
 """
@@ -9,15 +10,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mindchat.config import RindSection
+from mindchat.config import Config, RindSection
 from mindchat.errors import ConfigError
+from mindchat.events import Event, SentenceJudged
+from mindchat.paths import private
 from mindchat.policies.rind import threshold
 from mindchat.values import WordScore
 
@@ -41,6 +44,24 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     rate_fixed: float
     """Share that triggers with the fixed threshold alone."""
     sentences: int
+
+
+def attention_of(policy: str, options: RindSection) -> str:
+    """The kind of attention under which a policy scores words; a fit for another kind says nothing about it."""
+    return "none" if policy == "rind-entropy" else options.attention
+
+
+def recorded(news: Iterable[Event]) -> list[tuple[WordScore, ...]]:
+    """The scored words of every judged sentence of a turn."""
+    return [event.verdict.words for event in news if isinstance(event, SentenceJudged) and event.verdict.words]
+
+
+def calibrated(config: Config, folder: Path, model: str) -> Config:
+    """The settings with the model's own fit, if there is one and rind.calibration admits it. Raises ConfigError for a broken file."""
+    if config.rind.calibration == "off":
+        return config
+    found = load(folder, model, attention_of(config.engine.policy, config.rind))
+    return config if found is None else replace(config, rind=apply(config.rind, found))
 
 
 def _above(values: Sequence[float], target: float) -> float:
@@ -95,14 +116,16 @@ def apply(options: RindSection, found: Calibration) -> RindSection:
 
 def file_for(folder: Path, model: str) -> Path:
     """Where a model's fit is kept: one JSON file a model id."""
-    return folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', model)}.json"
+    return folder / f"rind-{re.sub(r'[^A-Za-z0-9._-]+', '_', model)}.json"
 
 
 def save(folder: Path, found: Calibration) -> Path:
     """Write a fit down; returns its file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    private(folder)
     path = file_for(folder, found.model)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    part = path.with_suffix(".part")
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    part.replace(path)
     return path
 
 

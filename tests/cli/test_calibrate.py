@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,11 @@ from mindchat import wiring
 from mindchat.config import load_config
 from mindchat.events import SentenceJudged
 from mindchat.library import GivenPassages
+from mindchat.memory.results import Result
 from mindchat.models.scripted import ScriptedModel
 from mindchat.paths import find_paths
 from mindchat.policies.calibrate import file_for
+from mindchat.values import Signal
 
 from .board import Run
 
@@ -86,3 +89,28 @@ def test_memory_needs_gold_triples(run: Run, questions: Path, tape: str) -> None
     done = run("calibrate", "memory", str(questions), "-m", tape)
     assert done.code == 2
     assert "meta.evidences" in done.err
+
+
+def test_memory_is_fitted_beside_its_store_under_the_models_name(run: Run, questions: Path, tape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindchat.memory import calibrate as room
+
+    given: dict[str, Any] = {}
+
+    class Found(Result, frozen=True):
+        path: str
+
+        def render(self) -> str:
+            return f"written: {self.path}"
+
+    def fake(path: Path, ask: Any, folder: Path, model: str, **rest: Any) -> Found:
+        rest["progress"](1, 2)
+        given.update(rest, path=path, folder=folder, model=model, signals=ask.provides)
+        return Found("here")
+
+    monkeypatch.setattr(room, "calibrate", fake)
+    done = run("calibrate", "memory", str(questions), "-m", tape, "--n", "7", "--target", "0.1", "--seed", "3")
+    assert (done.code, done.out) == (0, "written: here\n")
+    assert given["folder"] == find_paths().memory_db.parent
+    assert (given["path"], given["model"], given["limit"], given["target"], given["seed"]) == (questions, tape, 7, 0.1, 3)
+    assert Signal.LOGPROB in given["signals"]
+    assert run("calibrate", "memory", str(questions), "-m", tape, "--json").json == {"path": "here"}

@@ -24,12 +24,12 @@ WORTH = 1.3
 _STEPS = 5
 
 
-def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None) -> bool:
+def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: fast.Pack | None = None) -> bool:
     """Whether weight-only int8 is worth it for this network here. The answer is kept in `memo` (default: the user's cache folder)."""
     memo = find_paths().cache / "arithmetic.json" if memo is None else memo
     known, key = _read(memo), _key(model.config)
     if key not in known:
-        full, packed = (fast.build(model, int8=int8) for int8 in (False, True))
+        full, packed = (fast.build(model, int8=int8, pack=pack) for int8 in (False, True))
         known[key] = 0.0 if full is None or packed is None else _seconds(model, full, sample) / _seconds(model, packed, sample)
         _write(memo, known)
     return known[key] >= WORTH

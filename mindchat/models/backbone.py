@@ -29,9 +29,14 @@ _MAX_NARROW_KL = 0.02
 
 
 class Backbone:
-    """A network ready to be fed. `sample` is a short text's ids, for the self-check."""
+    """A network ready to be fed. `sample` is a short text's ids, for the self-check.
 
-    def __init__(self, model: Any, sample: Sequence[int], *, int8: bool = False) -> None:
+    `known` (step, measures): an earlier check's outcome on this machine, which stands for a new one. `pack`: rounded weights.
+    """
+
+    def __init__(
+        self, model: Any, sample: Sequence[int], *, int8: bool = False, pack: fast.Pack | None = None, known: tuple[str, bool] | None = None
+    ) -> None:
         self.model = model
         self.device: torch.device = model.device
         self.windows = windows_of(model.config)
@@ -47,7 +52,9 @@ class Backbone:
         self._middle = layers[max(len(layers) // 2 - 1, 0)]
         self.fast: fast.FastStep | None = None
         self._probe: attention.Probe | None = None
-        self.measures = self._check(torch.tensor([list(sample)], device=self.device), int8=int8)
+        self._pack = fast.Pack() if pack is None else pack
+        ids = torch.tensor([list(sample)], device=self.device)
+        self.measures = self._check(ids, int8=int8) if known is None else self._trust(ids, *known)
         """Whether step() gives attention rows, checked against eager attention: the model must not pretend."""
 
     @property
@@ -126,7 +133,7 @@ class Backbone:
         self.forward(ids[:, :first], start)
         self.measures = True  # for the time of the check
         for precision in dict.fromkeys((int8, False)):
-            self.fast = fast.build(self.model, int8=precision)
+            self.fast = fast.build(self.model, int8=precision, pack=self._pack)
             if self.fast is None:
                 break
             mine, measured = self._steps(ids[:, first:], start)
@@ -138,14 +145,35 @@ class Backbone:
             return False
         return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
 
+    @property
+    def stepped(self) -> str:
+        """Which step was chosen: int8, fp32, or "" for transformers' own."""
+        return "" if self.fast is None else "int8" if self.fast.int8 else "fp32"
+
+    def _trust(self, ids: Tensor, step: str, measures: bool) -> bool:
+        """Take the step that an earlier check chose."""
+        self.fast = fast.build(self.model, int8=step == "int8", pack=self._pack) if step else None
+        if self.stepped != step:
+            return self._check(ids, int8=step == "int8")
+        if self.fast is None and measures:
+            self._probe = attention.attach(self.model, ids)
+        return measures
+
     @torch.inference_mode()
-    def narrow_prefill(self, sample: Sequence[int]) -> bool:
-        """Prefill in bfloat16 beside int8 steps, where that is quicker here and changes next to nothing. Changes the network in place."""
-        if not (self.fast is not None and self.fast.int8 and fast.gains_from_bfloat16()):
+    def narrow_prefill(self, sample: Sequence[int], known: bool | None = None) -> bool:
+        """Prefill in bfloat16 beside int8 steps, where that is quicker here and changes next to nothing. Changes the network in place.
+
+        `known`: an earlier check's outcome. Returns whether it is done.
+        """
+        if known is not None and self.stepped == "int8":
+            if known:
+                fast.narrow(self.model, self._pack)
+            return known
+        if not (self.stepped == "int8" and fast.gains_from_bfloat16()):
             return False
         ids = torch.tensor([list(sample)], device=self.device)
         full = self.model(input_ids=ids, use_cache=False).logits[0]
-        widen = fast.narrow(self.model)
+        widen = fast.narrow(self.model, self._pack)
         if self._divergence(full, self.model(input_ids=ids, use_cache=False).logits[0]) <= _MAX_NARROW_KL:
             return True
         widen()

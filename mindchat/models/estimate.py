@@ -19,7 +19,7 @@ from mindchat.models.catalogue import Entry, catalogue
 from mindchat.models.download import megabytes
 
 WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "int8": 5.0}
-"""Bytes a parameter: int8 holds the fp32 weights as well, for the prefill."""
+"""Bytes a parameter: int8 holds the fp32 weights as well, for the prefill (see weights_of for processors with bfloat16)."""
 CACHE_BYTES = {"fp32": 4.0, "bf16": 2.0, "int8": 4.0}
 """Bytes a number of the key-value cache."""
 BASE = 500_000_000
@@ -40,6 +40,10 @@ class Shape(Struct, frozen=True):
     kv_heads: int
     head_dim: int
     vocabulary: int
+    hidden: int = 0
+    """Width; 0 if unknown."""
+    tied: bool = False
+    """Whether the head is the embedding."""
 
 
 class Estimate(Struct, frozen=True):
@@ -77,6 +81,8 @@ def shape_of_folder(folder: Path) -> Shape:
             kv_heads=int(text.get("num_key_value_heads") or heads),
             head_dim=int(text.get("head_dim") or int(text["hidden_size"]) // heads),
             vocabulary=int(text["vocab_size"]),
+            hidden=int(text["hidden_size"]),
+            tied=bool(text.get("tie_word_embeddings", False)),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelMissingError(f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors.") from error
@@ -98,9 +104,27 @@ def estimate(shape: Shape, *, arithmetic: str = "fp32", window: int = 0, cache_m
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * CACHE_BYTES[arithmetic]
     running = per_token * tokens
     logits = CHUNK * shape.vocabulary * 4
-    return Estimate(
-        arithmetic, tokens, int(shape.parameters * WEIGHT_BYTES[arithmetic]), int(running + min(cache_mb * 1_000_000, running)), BASE + logits
-    )
+    return Estimate(arithmetic, tokens, weights_of(shape, arithmetic), int(running + min(cache_mb * 1_000_000, running)), BASE + logits)
+
+
+def weights_of(shape: Shape, arithmetic: str) -> int:
+    """Bytes of the weights in use. In int8 on a processor with bfloat16 the layers' full weights are replaced by bfloat16 copies: 1 + 2 bytes a
+    parameter, and 4 more for embedding and head, which stay exact."""
+    if arithmetic != "int8" or not shape.hidden or not computes_bfloat16():
+        return int(shape.parameters * WEIGHT_BYTES[arithmetic])
+    outer = shape.vocabulary * shape.hidden
+    head, outer = outer, outer * (1 if shape.tied else 2)
+    layers = max(shape.parameters - outer, 0)
+    return 3 * layers + 4 * outer + head
+
+
+def computes_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processor has bfloat16 dot products (x86: avx512_bf16, amx_bf16; Arm: bf16), as Linux lists them; False if it does not say."""
+    try:
+        words = set(cpuinfo.read_text(encoding="utf-8", errors="replace").split())
+    except OSError:
+        return False
+    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def available_memory() -> int:
@@ -125,18 +149,21 @@ def _container_rest(root: Path = Path("/sys/fs/cgroup")) -> list[int]:
 
 
 def fit(shape: Shape, *, name: str, arithmetic: str, window: int, cache_mb: int, available: int | None = None) -> Estimate:
-    """The estimate of what will be used: "auto" takes fp32 if it fits, else bf16; an unset window (0) shrinks, by halves, to what fits.
+    """The estimate of what will be used: "auto" takes int8 if it fits, else fp32, else bf16; an unset window (0) shrinks, by halves, to what fits.
+
+    A larger window counts for more than the faster arithmetic: int8 is only taken if it costs no window that fp32 would have.
 
     Raises ModelTooLargeError naming both numbers and the nearest thing that would fit.
     """
     free = available_memory() if available is None else available
     tried: list[Estimate] = []
-    for kind in ("fp32", "bf16") if arithmetic == "auto" else (arithmetic,):
+    for kinds in (("int8", "fp32"), ("bf16",)) if arithmetic == "auto" else ((arithmetic,),):
         tokens = window or shape.window
         while True:
-            tried.append(estimate(shape, arithmetic=kind, window=tokens, cache_mb=cache_mb))
-            if tried[-1].needed <= free:
-                return tried[-1]
+            tried += [estimate(shape, arithmetic=kind, window=tokens, cache_mb=cache_mb) for kind in kinds]
+            fitting = next((one for one in tried[-len(kinds) :] if one.needed <= free), None)
+            if fitting is not None:
+                return fitting
             if window or tokens // 2 < MINIMUM_WINDOW:
                 break
             tokens //= 2

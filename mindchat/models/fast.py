@@ -10,7 +10,8 @@ and the likeliest logits stay fp32.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,6 +32,29 @@ WIDEST = 8
 Projection = Callable[[Tensor], Tensor]
 
 
+class Pack:
+    """Rounded weights by name: those kept from an earlier load (`held`), and those made now (`made`), for a later one."""
+
+    def __init__(self, held: Mapping[str, Tensor] | None = None) -> None:
+        self.held: dict[str, Tensor] = dict(held or {})
+        self.made: dict[str, Tensor] = {}
+
+    def get(self, names: Sequence[str], make: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
+        """The tensors of these names; made if one of them is missing."""
+        known = {**self.held, **self.made}
+        if all(name in known for name in names):
+            return [known[name] for name in names]
+        found = list(make())
+        self.made |= dict(zip(names, found, strict=True))
+        return found
+
+    def drop(self, prefix: str) -> None:
+        """Forget everything whose name begins so."""
+        for place in (self.held, self.made):
+            for name in [name for name in place if name.startswith(prefix)]:
+                del place[name]
+
+
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Int8 weights and bfloat16 scales per output channel of (N, K); the scale is rounded first, so only the weights carry an error."""
     packed = torch.empty(weight.shape, dtype=torch.int8)
@@ -46,19 +70,23 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     return packed, scales
 
 
-def _full(parts: list[nn.Linear]) -> Projection:
+def _full(parts: list[nn.Linear], name: str, pack: Pack) -> Projection:
     """Full-precision projections of one input, outputs side by side."""
     if len(parts) == 1:
         return parts[0]
     return lambda x: torch.cat([part(x) for part in parts], dim=-1)
 
 
-def _int8(parts: list[nn.Linear]) -> Projection:
+def _int8(parts: list[nn.Linear], name: str, pack: Pack) -> Projection:
     """The same with int8 weights, in one call; more than WIDEST rows are cheaper with the full weights."""
-    packed = [quantize(part.weight.detach()) for part in parts]
-    weight, scale = torch.cat([w for w, _ in packed]), torch.cat([s for _, s in packed])
+
+    def made() -> tuple[Tensor, Tensor]:
+        packed = [quantize(part.weight.detach()) for part in parts]
+        return torch.cat([w for w, _ in packed]), torch.cat([s for _, s in packed])
+
+    weight, scale = pack.get((f"{name}.weight", f"{name}.scale"), made)
     bias = None if parts[0].bias is None else torch.cat([part.bias.detach() for part in parts])
-    full = _full(parts)
+    full = _full(parts, name, pack)
 
     def project(x: Tensor) -> Tensor:
         if x.shape[0] > WIDEST:
@@ -67,6 +95,10 @@ def _int8(parts: list[nn.Linear]) -> Projection:
         return y.float() if bias is None else y + bias
 
     return project
+
+
+NARROW = "narrow."
+"""Begins the names of bfloat16 weights in a pack."""
 
 
 class NarrowLinear(nn.Linear):
@@ -79,19 +111,23 @@ class NarrowLinear(nn.Linear):
         return y if self.bias is None else y + self.bias
 
 
-def narrow(model: Any) -> Callable[[], None]:
+def narrow(model: Any, pack: Pack | None = None) -> Callable[[], None]:
     """Turn the decoder layers' projections (not the head) into NarrowLinear, in place; what it returns turns them back."""
     wide: list[tuple[nn.Linear, Any]] = []
-    for module in model.get_decoder().layers.modules():
+    pack = pack or Pack()
+    for path, module in model.get_decoder().layers.named_modules():
         if type(module) is nn.Linear:
-            wide.append((module, module.weight))
-            module.weight = nn.Parameter(module.weight.detach().bfloat16(), requires_grad=False)
+            full = module.weight
+            wide.append((module, full))
+            (weight,) = pack.get((f"{NARROW}{path}",), lambda full=full: (full.detach().bfloat16(),))  # type: ignore[misc]
+            module.weight = nn.Parameter(weight, requires_grad=False)
             module.__class__ = NarrowLinear
 
     def widen() -> None:
         for module, weight in wide:
             module.__class__ = nn.Linear
             module.weight = weight
+        pack.drop(NARROW)
 
     return widen
 
@@ -117,13 +153,13 @@ def gains_from_bfloat16(rows: int = 128, width: int = 896, repeats: int = 5) -> 
 class _Layer:
     """One decoder layer's weights, ready for a step."""
 
-    def __init__(self, layer: Any, make: Callable[[list[nn.Linear]], Projection]) -> None:
+    def __init__(self, layer: Any, make: Callable[[list[nn.Linear], str], Projection], name: str) -> None:
         block, mlp = layer.self_attn, layer.mlp
         self.first, self.second = layer.input_layernorm.weight, layer.post_attention_layernorm.weight
-        self.qkv = make([block.q_proj, block.k_proj, block.v_proj])
-        self.out = make([block.o_proj])
-        self.gate_up = make([mlp.gate_proj, mlp.up_proj])
-        self.down = make([mlp.down_proj])
+        self.qkv = make([block.q_proj, block.k_proj, block.v_proj], f"{name}.qkv")
+        self.out = make([block.o_proj], f"{name}.out")
+        self.gate_up = make([mlp.gate_proj, mlp.up_proj], f"{name}.gate_up")
+        self.down = make([mlp.down_proj], f"{name}.down")
         self.norms = (block.q_norm.weight, block.k_norm.weight) if hasattr(block, "q_norm") else None
         self.scale = float(block.scaling)
 
@@ -131,17 +167,17 @@ class _Layer:
 class FastStep:
     """Steps of one token for each of B sequences."""
 
-    def __init__(self, model: Any, *, int8: bool) -> None:
+    def __init__(self, model: Any, *, int8: bool, pack: Pack | None = None) -> None:
         config, decoder = model.config, model.get_decoder()
-        make = _int8 if int8 else _full
+        make = partial(_int8 if int8 else _full, pack=pack or Pack())
         self.int8 = int8
         self._embed, self._rotary, self._head = decoder.embed_tokens, decoder.rotary_emb, model.lm_head
         self._norm = decoder.norm.weight
         self._eps = float(config.rms_norm_eps)
         self._queries, self._groups = config.num_attention_heads, config.num_key_value_heads
         self._size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        self._layers = [_Layer(layer, make) for layer in decoder.layers]
-        self._to_logits = make([model.lm_head])
+        self._layers = [_Layer(layer, make, f"layer{i}") for i, layer in enumerate(decoder.layers)]
+        self._to_logits = make([model.lm_head], "head")
         self._cos = self._sin = torch.empty(0)
         self._middle = max(len(self._layers) // 2 - 1, 0)
 
@@ -202,7 +238,7 @@ class FastStep:
         return self._cos[position], self._sin[position]
 
 
-def build(model: Any, *, int8: bool) -> FastStep | None:
+def build(model: Any, *, int8: bool, pack: Pack | None = None) -> FastStep | None:
     """A fast step for this network, or None if its layout or place is not one of ours."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
@@ -215,4 +251,4 @@ def build(model: Any, *, int8: bool) -> FastStep | None:
         and float(rope.get("partial_rotary_factor", 1.0)) == 1.0
         and model.lm_head.bias is None
     )
-    return FastStep(model, int8=int8) if known else None
+    return FastStep(model, int8=int8, pack=pack) if known else None

@@ -19,10 +19,10 @@ from transformers.utils import logging
 
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, ModelMissingError, WindowError
-from mindchat.models import attention
+from mindchat.models import attention, fast, packed
 from mindchat.models.arithmetic import prefers_int8
 from mindchat.models.backbone import Backbone
-from mindchat.models.cache import Line, PrefixStore
+from mindchat.models.cache import Line, PrefixStore, shared
 from mindchat.models.decoding import Greedy, Request
 from mindchat.models.sampling import Sampler, Spread
 from mindchat.models.scoring import score_options, span_attention
@@ -38,7 +38,9 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32,
 class HFModel:
     """A causal language model with its signals. Implements mindchat.ports.Model."""
 
-    def __init__(self, model: Any, tokenizer: Any, section: ModelSection, *, id: str) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, section: ModelSection, *, id: str, pack: fast.Pack | None = None, known: tuple[str, bool] | None = None
+    ) -> None:
         self.section = section
         self._id = id
         self.vocabulary = Vocabulary(tokenizer)
@@ -46,8 +48,8 @@ class HFModel:
             raise ModelMissingError(f"The tokenizer of {id} spells words in a way that is not supported.", "Choose a model with a BPE vocabulary.")
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
-        int8 = section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample))
-        self.backbone = Backbone(model, sample, int8=int8)
+        int8 = section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample, pack=pack))
+        self.backbone = Backbone(model, sample, int8=int8, pack=pack, known=known)
         self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
@@ -67,8 +69,16 @@ class HFModel:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         name = attention.register()
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True)
-        loaded = cls(model.to(device).eval(), tokenizer, section, id=id)
-        loaded.backbone.narrow_prefill(loaded.vocabulary.continuation(_SAMPLE))
+        pack, verdict = packed.open_pack(folder), packed.recall(folder, section.arithmetic)
+        known = None if verdict is None else (verdict.step, verdict.measures)
+        loaded = cls(model.to(device).eval(), tokenizer, section, id=id, pack=pack, known=known)
+        network = loaded.backbone
+        narrow = network.narrow_prefill(loaded.vocabulary.continuation(_SAMPLE), None if verdict is None else verdict.narrow)
+        now = packed.Verdict(network.stepped, network.measures, narrow)
+        if now != verdict:
+            packed.remember(folder, section.arithmetic, now)
+        if now.step == "int8":
+            packed.save_pack(pack, folder)
         return loaded
 
     # ── facts ──
@@ -101,6 +111,23 @@ class HFModel:
         used = (self._used[0], self._used[1], self._used[2])
         self._used = [0, 0, 0]
         return used
+
+    def warm(self, prompt: Prompt, *others: Prompt, cancel: Cancel = NEVER) -> int:
+        """Compute the longest beginning that these prompts share and keep it cached: what each first question would wait for.
+
+        Give two prompts of the same layout with different questions; a single one is computed whole. Returns the tokens of the shared
+        beginning; counts in usage(). The prefix is dropped like any other when the cache is full.
+        """
+        ids = self.format.render(prompt).ids
+        for other in others:
+            ids = ids[: shared(ids, self.format.render(other).ids)]
+        line = self.store.take(ids)
+        try:
+            for _ in self._feed(line, ids[: self._window - 1], cancel):
+                pass
+        finally:
+            self.store.give(line)
+        return len(ids)
 
     def forget_prefixes(self) -> None:
         """Drop every cached prefix: the next call computes its whole prompt."""

@@ -6,10 +6,12 @@ Does not own: any of these steps (catalogue, estimate, store, convert, hf). Torc
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -42,18 +44,35 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
     stay_offline()
     # torch's threads spin at barriers; on busy cores two spinning threads are several times slower than one. Read when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    module, _, cls = MODELS["hf"].partition(":")
-    model: Model = getattr(importlib.import_module(module), cls).load(folder, settings_for(section, fitted), id=name)
+    with _uncollected():
+        module, _, cls = MODELS["hf"].partition(":")
+        model: Model = getattr(importlib.import_module(module), cls).load(folder, settings_for(section, fitted), id=name)
     tell(ModelLoading("ready", 1, 1, time.monotonic() - started))
     return model
 
 
-def settings_for(section: ModelSection, fitted: Estimate) -> ModelSection:
-    """The section with the window that fits where the user left it open, and "auto" decided where only bf16 fits.
-
-    Where fp32 fits "auto" stays: the back end knows whether there is a graphics processor, which computes faster in bf16.
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile: imports and tokenizers make millions of objects that stay, and looking through them again and again
+    takes a third of the time. What has been made is not looked at later either.
     """
-    decided = section.arithmetic if fitted.arithmetic == "fp32" else fitted.arithmetic
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        if was:
+            gc.enable()
+
+
+def settings_for(section: ModelSection, fitted: Estimate) -> ModelSection:
+    """The section with the window that fits where the user left it open, and "auto" decided where only one arithmetic fits.
+
+    Where int8 fits, with its copies, "auto" stays: the back end measures whether it is faster, and knows whether there is a graphics
+    processor, which computes faster in bf16.
+    """
+    decided = section.arithmetic if section.arithmetic != "auto" or fitted.arithmetic == "int8" else fitted.arithmetic
     return msgspec.structs.replace(section, arithmetic=decided, window=section.window or fitted.window)
 
 

@@ -8,7 +8,6 @@ Trap: a tokenizer's own `offset_mapping` and `word_ids` are wrong for some byte-
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -58,7 +57,8 @@ class Vocabulary:
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         if backend is None:
             return False
-        return "ByteLevel" in json.dumps(json.loads(backend.to_str()).get("decoder"))
+        decoder = backend.decoder  # its own state is a line of JSON; the whole tokenizer's would be megabytes
+        return decoder is not None and b"ByteLevel" in decoder.__getstate__()
 
     def bytes_of(self, token: int) -> bytes:
         """The UTF-8 bytes this id writes; b"" for special tokens, which are no text."""

@@ -1,0 +1,125 @@
+"""What a load would otherwise compute each time: int8 and bfloat16 copies of the weights, and the outcome of the self-checks.
+
+Owns: the file int8.pack beside an installed model (written once, in one step, mapped afterwards), verdicts in the user's cache folder.
+Does not own: how weights are rounded (fast), what is checked (backbone). A user's own folder is never written to: it has no manifest.
+A pack belongs to the model's hash; a verdict also to the machine, the libraries and the code that was checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import torch
+from msgspec import Struct
+from torch import Tensor
+
+from mindchat.models import attention, backbone, fast
+from mindchat.models.manifest import read_manifest
+from mindchat.paths import find_paths, private
+
+VERSION = 1
+"""Raised when packs of an older version must be made again."""
+NAME = "int8.pack"
+"""A safetensors file; its name keeps it apart from the weights, which are found by their suffix."""
+KEPT_VERDICTS = 200
+
+
+class Verdict(Struct, frozen=True):
+    """What the self-checks at load found."""
+
+    step: str
+    """int8, fp32, or "" for transformers' own step."""
+    measures: bool
+    narrow: bool
+    """Whether prefill in bfloat16 is quicker here and right."""
+
+
+def key_of(folder: Path) -> str:
+    """What a pack of this folder must carry; "" if the folder is not ours."""
+    manifest = read_manifest(folder)
+    return f"{VERSION} {manifest.converter} {manifest.sha256}" if manifest is not None and manifest.sha256 else ""
+
+
+def open_pack(folder: Path) -> fast.Pack:
+    """The folder's pack, mapped; an empty one if there is none, or none for these weights."""
+    from safetensors import SafetensorError, safe_open
+
+    key, file = key_of(folder), folder / NAME
+    if not key or not file.is_file():
+        return fast.Pack()
+    try:
+        with safe_open(file, framework="pt") as held:
+            if (held.metadata() or {}).get("key") != key:
+                return fast.Pack()
+            return fast.Pack({name: held.get_tensor(name) for name in held.keys()})  # noqa: SIM118 - no mapping
+    except (OSError, SafetensorError):
+        return fast.Pack()
+
+
+def save_pack(pack: fast.Pack, folder: Path) -> bool:
+    """Write what was made, with what was there, beside an installed model; whether that was done. A full disk only costs time next time."""
+    from safetensors.torch import save_file
+
+    key = key_of(folder)
+    if not key or not pack.made:
+        return False
+    tensors: dict[str, Tensor] = {name: tensor.contiguous() for name, tensor in {**pack.held, **pack.made}.items()}
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    part = folder / f".{NAME}.{os.getpid()}.part"
+    try:
+        if shutil.disk_usage(folder).free < 2 * size:
+            return False
+        save_file(tensors, part, metadata={"key": key})
+        part.replace(folder / NAME)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _verdict_key(folder: Path, asked: str) -> str:
+    code = hashlib.sha256()
+    for module in (fast, backbone, attention):
+        code.update(Path(str(module.__file__)).read_bytes())
+    from transformers import __version__ as transformers
+
+    machine = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()} {torch.get_num_threads()} {torch.cuda.is_available()}"
+    return " | ".join((key_of(folder), asked, machine, torch.__version__, transformers, code.hexdigest()[:16]))
+
+
+def recall(folder: Path, asked: str, memo: Path | None = None) -> Verdict | None:
+    """The verdict on this model under `asked` (arithmetic) on this machine; None: check."""
+    known = _read(_memo(memo))
+    return known.get(_verdict_key(folder, asked)) if key_of(folder) else None
+
+
+def remember(folder: Path, asked: str, verdict: Verdict, memo: Path | None = None) -> None:
+    """Keep a verdict; a cache folder that cannot be written only costs a check next time."""
+    if not key_of(folder):
+        return
+    file = _memo(memo)
+    known = [*((key, value) for key, value in _read(file).items()), (_verdict_key(folder, asked), verdict)]
+    with suppress(OSError):
+        private(file.parent)
+        part = file.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(msgspec.json.encode(dict(known[-KEPT_VERDICTS:])))
+        part.replace(file)
+
+
+def _memo(memo: Path | None) -> Path:
+    return find_paths().cache / "verdicts.json" if memo is None else memo
+
+
+def _read(memo: Path) -> Mapping[str, Verdict]:
+    try:
+        return msgspec.json.decode(memo.read_bytes(), type=dict[str, Verdict])
+    except (OSError, msgspec.MsgspecError):
+        return {}

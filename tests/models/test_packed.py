@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mindchat.config import ModelSection
+from mindchat.models import backbone, fast, packed
+from mindchat.models.hf import HFModel
+from mindchat.models.manifest import Manifest, write_manifest
+from mindchat.values import Message, Prefilled, Prompt, Signal, Text, Token
+
+from .conftest import byte_level_tokenizer, tiny_model
+
+INT8 = ModelSection(arithmetic="int8")
+PROMPT = Prompt((Message("user", (Text("Where is Rome?"),)),))
+
+
+def manifest(sha256: str) -> Manifest:
+    return Manifest(1, "tiny.gguf", sha256, "float32", 1000, 64, "5", {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed tiny model, on a machine that gains from bfloat16."""
+    where = tmp_path / "tiny"
+    tokenizer = byte_level_tokenizer()
+    tiny_model("llama", len(tokenizer)).save_pretrained(where)
+    tokenizer.save_pretrained(where)
+    write_manifest(where, manifest("a" * 64))
+    monkeypatch.setattr(backbone, "_MAX_KL", {True: 99.0, False: 1e-4})
+    monkeypatch.setattr(backbone, "_MAX_NARROW_KL", 99.0)
+    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: True)
+    return where
+
+
+def said(model: HFModel) -> list[tuple[int, float | None]]:
+    items = model.stream(PROMPT, want=frozenset({Signal.ENTROPY}), max_tokens=8)
+    return [(token.id, token.entropy) for token in items if isinstance(token, Token)]
+
+
+def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = HFModel.load(folder, INT8, id="tiny")
+    assert (folder / packed.NAME).is_file()
+    assert not list(folder.glob("*.part"))
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(fast, "quantize", never)
+    monkeypatch.setattr(backbone.Backbone, "_check", never)
+    monkeypatch.setattr(fast, "gains_from_bfloat16", never)
+    monkeypatch.setattr(packed, "remember", never)
+    second = HFModel.load(folder, INT8, id="tiny")
+    assert second.backbone.arithmetic == "int8"
+    assert second.provides == first.provides
+    assert said(second) == said(first)
+    narrowed = [module for module in second.backbone.model.modules() if type(module) is fast.NarrowLinear]
+    assert len(narrowed) == 3 * 7
+
+
+def test_other_weights_and_a_damaged_file_are_packed_anew(folder: Path) -> None:
+    HFModel.load(folder, INT8, id="tiny")
+    whole = (folder / packed.NAME).read_bytes()
+    assert packed.open_pack(folder).held
+    (folder / packed.NAME).write_bytes(whole[:100])
+    assert not packed.open_pack(folder).held
+    HFModel.load(folder, INT8, id="tiny")
+    assert packed.open_pack(folder).held
+    write_manifest(folder, manifest("b" * 64))
+    assert not packed.open_pack(folder).held
+    assert packed.recall(folder, "int8") is None
+
+
+def test_a_folder_that_is_not_ours_is_left_as_it_is(folder: Path) -> None:
+    (folder / "mindchat.json").unlink()
+    before = sorted(folder.iterdir())
+    assert HFModel.load(folder, INT8, id="tiny").backbone.arithmetic == "int8"
+    assert sorted(folder.iterdir()) == before
+    assert packed.recall(folder, "int8") is None
+
+
+def test_a_verdict_of_full_precision_is_kept_too(folder: Path) -> None:
+    HFModel.load(folder, ModelSection(), id="tiny")
+    found = packed.recall(folder, "fp32")
+    assert found is not None
+    assert (found.step, found.measures, found.narrow) == ("fp32", True, False)
+    assert not (folder / packed.NAME).exists()
+    assert HFModel.load(folder, ModelSection(), id="tiny").backbone.stepped == "fp32"
+    memo = packed._memo(None)
+    memo.write_text("{broken")
+    assert packed.recall(folder, "fp32") is None
+
+
+def test_a_disk_that_cannot_be_written_only_costs_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = fast.Pack()
+    pack.get(["a"], lambda: (torch.zeros(3),))
+    monkeypatch.setattr(packed.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
+    assert not packed.save_pack(pack, folder)
+    assert not (folder / packed.NAME).exists()
+
+
+def test_warming_computes_what_the_first_questions_share(tiny: Any) -> None:
+    model = tiny("llama")
+
+    def laid(question: str) -> Prompt:
+        return Prompt((Message("system", (Text("Answer in full sentences."),)), Message("user", (Text(question),))))
+
+    held = model.warm(laid("a"), laid("b"))
+    assert 0 < held < model.count(laid("a"))
+    model.usage()
+    (step, *_) = (item for item in model.stream(laid("Is Paris big?"), want=frozenset(), max_tokens=1) if isinstance(item, Prefilled))
+    assert step.cached == held
+    assert model.usage()[1] == held
+    assert model.warm(laid("a")) == model.count(laid("a"))

@@ -135,6 +135,7 @@ class MemorySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
 class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[index]"""
 
+    collection: Annotated[str, Meta(pattern=r"^[\w.-]{1,64}$")] = "user"
     chunk_words: Annotated[int, Meta(ge=20)] = 160
     chunk_tokens: Annotated[int, Meta(ge=32)] = 220
     language: str = "en"

@@ -14,25 +14,31 @@ import msgspec
 from mindchat.config import IndexSection
 from mindchat.corpus.index import Index
 from mindchat.corpus.searchable import SearchIndex
+from mindchat.errors import ConfigError
 from mindchat.paths import packaged
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
 
-USER, DEMO = "user", "demo"
+DEMO = "demo"
 
 
 class DocumentLibrary:
     """session.Library over a registry and one index a collection. Usable from several threads for searching."""
 
-    def __init__(self, folder: Path, section: IndexSection, registry: Registry, within: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, section: IndexSection, registry: Registry, within: Sequence[Path] = (), always: Sequence[str] = ()) -> None:
         self._section = section
         self._registry = registry
         self._within = tuple(str(path.expanduser().resolve()) for path in within)
+        self._own = section.collection
+        if self._own == DEMO:
+            raise ConfigError(f"index.collection cannot be {DEMO}: the demo has that name.", "Choose another name.")
+        self._always = tuple(str(Path(path).expanduser().resolve()) for path in always)
+        """Files and folders of the settings (paths.index), which sync looks at too."""
         self.notices: list[str] = []
         """Sentences about repairs, for whoever shows them; drained by take_notices()."""
         self.count: Callable[[str], int] | None = None
         """Tokens of a text by the loaded model's tokenizer, while one is loaded: passages are then cut to index.chunk_tokens."""
-        self._indexes = {USER: self._make(folder, USER), DEMO: Index(folder, section, registry, DEMO, notify=self.notices.append)}
+        self._indexes = {self._own: self._make(folder, self._own), DEMO: Index(folder, section, registry, DEMO, notify=self.notices.append)}
         self._demo_ready = False
         self._looked: tuple[str, bool] | None = None
 
@@ -48,15 +54,15 @@ class DocumentLibrary:
     def index(self) -> SearchIndex:
         """The index in force."""
         if self._has_own():
-            return self._indexes[USER]
+            return self._indexes[self._own]
         self._bring_demo()
         return self._indexes[DEMO]
 
     def _has_own(self) -> bool:
         """Whether the user has indexed anything; counted once a generation, since every search asks."""
-        generation = self._indexes[USER].generation()
+        generation = self._indexes[self._own].generation()
         if generation is None or self._looked is None or self._looked[0] != generation:
-            self._looked = (generation or "", next(iter(self._registry.documents(USER)), None) is not None)
+            self._looked = (generation or "", next(iter(self._registry.documents(self._own)), None) is not None)
         return self._looked[1]
 
     def _bring_demo(self) -> None:
@@ -89,7 +95,7 @@ class DocumentLibrary:
         from mindchat.corpus.roots import is_gone, load_roots
 
         index = self.index
-        roots = load_roots(index.store.root) if index.collection == USER else []
+        roots = load_roots(index.store.root) if index.collection == self._own else []
         return {**msgspec.to_builtins(index.status()), "roots": roots, "missing_roots": [root for root in roots if is_gone(root)]}
 
     def add(self, paths: Sequence[Path], cancel: Cancel = NEVER) -> Iterator[Any]:
@@ -97,14 +103,20 @@ class DocumentLibrary:
         from mindchat.corpus.ingest import ingest
 
         self._looked = None
-        yield from ingest(paths, self._registry, self._indexes[USER], self._section, cancel=cancel, count=self.count)
+        yield from ingest(paths, self._registry, self._indexes[self._own], self._section, cancel=cancel, count=self.count)
         self._looked = None
 
     def sync(self, cancel: Cancel = NEVER, *, prune: bool = False) -> Iterator[Any]:
         """Look again at everything that the user indexed; folders that are gone as a whole keep their documents unless `prune`."""
         from mindchat.corpus.ingest import sync
+        from mindchat.corpus.roots import load_roots, save_roots
 
-        yield from sync(self._registry, self._indexes[USER], self._section, prune=prune, cancel=cancel, count=self.count)
+        own = self._indexes[self._own]
+        with own.lock():
+            known = load_roots(own.store.root)
+            if new := [path for path in self._always if path not in known]:
+                save_roots(own.store.root, [*known, *new])
+        yield from sync(self._registry, self._indexes[self._own], self._section, prune=prune, cancel=cancel, count=self.count)
         self._looked = None
 
     def watch(self, interval: float, cancel: Cancel) -> Iterator[Any]:
@@ -115,14 +127,14 @@ class DocumentLibrary:
         from mindchat.corpus.roots import load_roots
         from mindchat.corpus.watch import look, watch
 
-        root, limit = self._indexes[USER].store.root, self._section.max_file_mb * 1_000_000
+        root, limit = self._indexes[self._own].store.root, self._section.max_file_mb * 1_000_000
         yield from watch(lambda: load_roots(root), lambda: self.sync(cancel), lambda roots: look(roots, limit, root.parent), interval, cancel)
 
     def remove(self, path: Path) -> Iterator[Any]:
         """Forget what stands at or under the path."""
         from mindchat.corpus.ingest import remove
 
-        yield from remove(path, self._registry, self._indexes[USER], self._section)
+        yield from remove(path, self._registry, self._indexes[self._own], self._section)
         self._looked = None
 
     def verify(self) -> list[str]:

@@ -136,9 +136,7 @@ def open_session(
     def engine(config: Config, rooms: Rooms, model: Model) -> Engine:
         if isinstance(rooms.library, DocumentLibrary):
             rooms.library.count = token_counter(model)
-        return build_engine(
-            config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths), calibrations=calibrations(paths)
-        )
+        return build_engine(config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths), calibrations=calibrations(paths))
 
     return Session(
         config,
@@ -169,7 +167,7 @@ def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bo
 
         facts = FactMemory(paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name)
     chats = None if incognito else open_chats(paths)
-    return Rooms(paths, registry, DocumentLibrary(paths.index, config.index, registry, within), facts, chats, project)
+    return Rooms(paths, registry, DocumentLibrary(paths.index, config.index, registry, within, config.paths.index), facts, chats, project)
 
 
 def open_library(config: Config, paths: Paths) -> DocumentLibrary:
@@ -177,7 +175,7 @@ def open_library(config: Config, paths: Paths) -> DocumentLibrary:
     from mindchat.memory.documents import DocumentRegistry
 
     private(paths.data)
-    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db))
+    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), always=config.paths.index)
 
 
 def open_chats(paths: Paths) -> ChatStore:

@@ -3,8 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from mindchat import library, wiring
-from mindchat.config import Config
+from mindchat.config import Config, load_config
+from mindchat.errors import ConfigError
 from mindchat.paths import find_paths
 from mindchat.session import Session
 from mindchat.values import Query
@@ -57,3 +60,24 @@ def test_within_narrows_the_search_to_paths(home: Path, tmp_path: Path) -> None:
     session = wiring.open_session(Config(), find_paths(), within=[tmp_path / "b"])
     assert {Path(hit.document).parent.name for hit in everywhere.search(Query("Naab"), 5)} == {"a", "b"}
     assert {Path(hit.document).parent.name for hit in session.rooms.library.search(Query("Naab"), 5)} == {"b"}  # type: ignore[attr-defined]
+
+
+def test_each_collection_keeps_to_itself(home: Path, tmp_path: Path) -> None:
+    for name in ("thesis", "garden"):
+        (tmp_path / f"{name}.txt").write_text(f"The Naab of the {name}.", encoding="utf-8")
+        config = load_config(environ={}, assignments=[f"index.collection={name}"]).config
+        list(wiring.open_library(config, find_paths()).add([tmp_path / f"{name}.txt"]))
+    for name in ("thesis", "garden"):
+        config = load_config(environ={}, assignments=[f"index.collection={name}"]).config
+        hits = wiring.open_library(config, find_paths()).search(Query("Naab"), 5)
+        assert [Path(hit.document).stem for hit in hits] == [name]
+    with pytest.raises(ConfigError, match="demo"):
+        wiring.open_library(load_config(environ={}, assignments=["index.collection=demo"]).config, find_paths())
+
+
+def test_sync_looks_at_the_folders_of_the_settings_too(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("The Naab flows into the Danube.", encoding="utf-8")
+    config = load_config(environ={}, assignments=[f'paths.index=["{tmp_path}"]']).config
+    found = wiring.open_library(config, find_paths())
+    list(found.sync())
+    assert [Path(hit.document).name for hit in found.search(Query("Naab"), 5)] == ["note.txt"]

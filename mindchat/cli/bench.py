@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,10 @@ from mindchat.cli.app import sub_app
 from mindchat.cli.output import Narrator, write, write_json
 from mindchat.cli.settings import load
 from mindchat.errors import UsageError
+from mindchat.values import Message, Prompt, Text
+
+if TYPE_CHECKING:
+    from mindchat.config import Config
 
 app = sub_app("Measure speed, each time beside a reference in the same run.")
 
@@ -33,6 +37,15 @@ STARTS = {
 }
 """What is started, by the name it has in the report; the first one is the reference."""
 
+_READY = (
+    "import sys; from mindchat import wiring; from mindchat.cli.settings import load; wiring.load_model(load(sys.argv[1:]).config, lambda _: None)"
+)
+LOADS = {
+    "torch and transformers imported": ["-c", "import torch; from transformers import AutoModelForCausalLM, AutoTokenizer, AttentionInterface"],
+    "model ready": ["-c", _READY],
+}
+"""The same with `--load`: what any program with these libraries pays, and ours with the model ready to answer."""
+
 
 def _show(found: Any, json: bool) -> None:
     if json:
@@ -44,12 +57,20 @@ def _show(found: Any, json: bool) -> None:
 
 
 @app.command()
-def startup(runs: Annotated[int, typer.Option("-n", min=1, help="Starts of each kind.")] = 9, json: options.Json = False) -> None:
+def startup(
+    runs: Annotated[int, typer.Option("-n", min=1, help="Starts of each kind.")] = 9,
+    loading: Annotated[bool, typer.Option("--load", help="Load the model too, each time in a new process.")] = False,
+    model: options.ModelName = None,
+    json: options.Json = False,
+    sets: options.Sets = None,
+) -> None:
     """Seconds from a command to its end, and how many times a bare interpreter's start that is."""
     narrator = Narrator()
-    seconds: dict[str, list[float]] = {name: [] for name in STARTS}
+    chosen = [*(sets or []), *([f"model.name={model}"] if model else [])]
+    starts = {**STARTS, **({name: [*arguments, *chosen] for name, arguments in LOADS.items()} if loading else {})}
+    seconds: dict[str, list[float]] = {name: [] for name in starts}
     for turn in range(runs):
-        for name, arguments in STARTS.items():
+        for name, arguments in starts.items():
             narrator.progress(f"start {turn + 1} of {runs}: {name}")
             seconds[name].append(_start(arguments))
     narrator.clear()
@@ -119,6 +140,62 @@ def decode(
         raise UsageError(f"--lengths {lengths} holds no number.", "For example --lengths 500,1500.")
     loaded = _load(sets or [], model)
     _show(bench.bench_decode(loaded, _text(), lengths=sizes, tokens=tokens, repeats=repeats), json)
+
+
+@app.command()
+def cache(
+    model: options.ModelName = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens written per call.")] = 32,
+    turns: Annotated[Path | None, typer.Option("--turns", metavar="FILE", help="Events of recorded turns (.jsonl) to use instead.")] = None,
+    json: options.Json = False,
+    sets: options.Sets = None,
+) -> None:
+    """The calls of a five-hop question, with its documents once and twice, and a second turn: with the prefix cache and without."""
+    from mindchat import bench
+
+    if turns is not None and not turns.is_file():
+        raise UsageError(f"There is no file {clean_line(str(turns))}.", "Check the path.")
+    lines = None if turns is None else turns.read_bytes().splitlines()
+    recorded = None if lines is None else bench.recorded(lines)
+    loaded = _load(sets or [], model)
+    calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else _calls(load(sets or []).config, loaded)
+    narrator, found = Narrator(), {}
+    for name, prompts in calls.items():
+        narrator.progress(f"{name}: {len(prompts)} calls, twice")
+        found[name] = bench.bench_cache(loaded, prompts, tokens=tokens, fixed=fixed)
+    narrator.clear()
+    _show({"cache": found}, json)
+
+
+def _calls(config: Config, model: Any) -> tuple[dict[str, list[Prompt]], Sequence[int]]:
+    """The built-in rows of calls by name, and the ids of the instructions that all of them begin with."""
+    from mindchat import bench, wiring
+    from mindchat.models.cache import shared
+    from mindchat.prompts import COMPOSERS
+    from mindchat.values import Hop, Passage
+
+    composer = wiring.plug(COMPOSERS, config.layout.role, "role")(config)
+    texts = [text for text in _text().split("\n\n") if len(text) > 200 and ". " in text]
+    passages = [Passage(f"p{i}", f"demo/{i}", f"Document {i}", text, 0, len(text), rank=i) for i, text in enumerate(texts[:12], 1)]
+    first, second = (model.format.render(composer.reasoning(Hop(0, question), (), ())).ids for question in ("One?", "Two?"))
+    turn = ("Where was the director of Metropolis born?", "The director was born in Vienna.")
+    followed = [composer.reasoning(Hop(0, turn[0], passages=tuple(passages[:6])), (), ())]
+    followed.append(Prompt((*followed[0].messages, Message("assistant", (Text(turn[1]),)), Message("user", (Text("And when?", "question"),)))))
+    rows = {f"five hops, documents {['once', 'twice'][copies]}": bench.five_hops(composer, model, passages, copies) for copies in (0, 1)}
+    return {**rows, "a second turn": followed}, first[: shared(first, second)]
+
+
+@app.command()
+def arithmetic(
+    model: options.ModelName = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=32, help="Tokens of text that are read.")] = 320,
+    json: options.Json = False,
+    sets: options.Sets = None,
+) -> None:
+    """Weight-only int8 steps and bfloat16 prefill beside fp32: speed, KL divergence, change of entropy, share of equal top tokens."""
+    from mindchat import bench
+
+    _show(bench.bench_arithmetic(_load([*(sets or []), "model.arithmetic=fp32"], model), _text(), tokens=tokens), json)
 
 
 def _load(sets: Sequence[str], model: str | None) -> Any:

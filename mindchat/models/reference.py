@@ -14,7 +14,8 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
-from mindchat.models import attention
+from mindchat.errors import CapabilityError
+from mindchat.models import attention, fast
 from mindchat.models.backbone import Backbone
 from mindchat.models.signals import entropy_of, log_probabilities
 
@@ -66,6 +67,40 @@ class Compared(Struct, frozen=True):
     """Mean absolute change of the entropy, nats."""
     same_top: float
     """Share of positions with the same likeliest token."""
+
+
+@torch.inference_mode()
+def compare_prefill(backbone: Backbone, ids: Sequence[int], repeats: int = 3) -> dict[str, Compared]:
+    """One pass over a text in full precision and with bfloat16 projections, in turn; milliseconds are those of the whole pass.
+
+    Raises CapabilityError where the network has no such form (other precisions, other layouts).
+    """
+    if backbone.stepped == "" or backbone.model.dtype != torch.float32:
+        raise CapabilityError("The prefill in bfloat16 stands beside the fast step in fp32 only.", "Load the model with model.arithmetic = fp32.")
+    text = torch.tensor([list(ids)], device=backbone.device)
+    spent: dict[str, list[float]] = {"prefill fp32": [], "prefill bf16": []}
+    logits: dict[str, Tensor] = {}
+    for _ in range(repeats):
+        for name in spent:
+            widen = fast.narrow(backbone.model) if name == "prefill bf16" else None
+            try:
+                started = time.perf_counter()
+                found = backbone.forward(text, backbone.fresh(), len(ids))
+                spent[name].append(time.perf_counter() - started)
+            finally:
+                if widen is not None:
+                    widen()
+            assert found is not None
+            logits[name] = log_probabilities(found[0])
+    own = logits["prefill fp32"]
+    return {name: _compared(len(ids), spent[name], own, mine) for name, mine in logits.items()}
+
+
+def _compared(tokens: int, spent: Sequence[float], own: Tensor, mine: Tensor) -> Compared:
+    """Means over the positions of log-probabilities (T, V)."""
+    kl = float((own.exp() * (own - mine)).sum(-1).mean())
+    change = float((entropy_of(own) - entropy_of(mine)).abs().mean())
+    return Compared(tokens, statistics.median(spent) * 1e3, kl, change, float((own.argmax(-1) == mine.argmax(-1)).float().mean()))
 
 
 @torch.inference_mode()

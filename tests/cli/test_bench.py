@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mindchat import bench
+from mindchat.events import PromptBuilt, to_json
+from mindchat.values import Message, Prompt, Text
 
 from .board import Board, Run
 
@@ -34,3 +37,30 @@ def test_decode_measures_what_a_question_would_use(run: Run, board: Board, monke
     assert (asked["model"], asked["lengths"], asked["tokens"], asked["repeats"]) == ("smollm2-135m", [10, 20], 4, 3)
     assert len(asked["text"]) > 1000
     assert run("bench", "decode", "--lengths", "some").code == 2
+
+
+def test_arithmetic_always_begins_from_full_precision(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "load_model", lambda config, progress: config.model.arithmetic, raising=False)
+    monkeypatch.setattr(bench, "bench_arithmetic", lambda model, text, tokens: {"model": model, "tokens": tokens})
+    sets = ("--set", "model.arithmetic=int8", "-m", "smollm2-135m")
+    assert run("bench", "arithmetic", *sets, "--tokens", "64", "--json").json == {"model": "fp32", "tokens": 64}
+
+
+def test_cache_takes_a_recording(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    prompt = Prompt((Message("user", (Text("Where is Rome?", "question"),)),))
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text(to_json(PromptBuilt(prompt, "", (), 5, 512, "reasoning")) + "\n", encoding="utf-8")
+    monkeypatch.setattr(board, "load_model", lambda config, progress: "loaded", raising=False)
+    monkeypatch.setattr(bench, "bench_cache", lambda model, prompts, tokens, fixed: {"model": model, "same": list(prompts) == [prompt]})
+    report = run("bench", "cache", "-m", "smollm2-135m", "--turns", str(turns), "--json").json
+    assert report == {"cache": {"recorded": {"model": "loaded", "same": True}}}
+    assert run("bench", "cache", "--turns", str(tmp_path / "none.jsonl")).code == 2
+
+
+def test_startup_can_load_the_model_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command[1:]))
+    report = run("bench", "startup", "-n", "1", "--load", "-m", "smollm2-135m", "--set", "model.arithmetic=int8", "--json").json
+    assert "model ready" in report["startup"]
+    assert started[-1][-2:] == ["model.arithmetic=int8", "model.name=smollm2-135m"]
+    compile(started[-1][1], "ready", "exec")

@@ -12,7 +12,7 @@ from mindchat.language import Language
 
 _UPPER = r"[A-ZÀ-ÖØ-ÞĀ-ŽŁŚŻΑ-ΩА-Я]"
 _WORD = rf"{_UPPER}[\w'’.-]*"
-_JOIN = r"(?:of|the|de|del|della|di|da|du|des|la|le|van|von|der|den|zu|al|el|ibn|bin|y|e|&|and|in|on|for|to)"
+_JOIN = r"(?:of|the|de|del|della|di|da|du|des|la|le|van|von|der|den|zu|al|el|ibn|bin|y|e|&|and|in|on|at|for|to)"
 _RUN = re.compile(rf"{_WORD}(?:\s+(?:{_JOIN}\s+){{0,3}}{_WORD})*")
 _QUOTED = re.compile(r"[\"“«‘]([^\"”»’]{2,60})[\"”»’]")
 _DATE = re.compile(

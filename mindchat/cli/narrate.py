@@ -19,6 +19,7 @@ STEPS = {
     "extract": "naming what is at stake",
     "filter": "sifting the names",
     "query": "writing the sub-query",
+    "choose": "choosing among spans",
     "recall": "asking memory",
     "search": "searching",
     "verify": "checking what to remember",
@@ -53,6 +54,7 @@ class TurnNarrator:
             ev.FactsLearned: self._learned,
             ev.FactsWithdrawn: self._withdrawn,
             ev.Notice: lambda event: self._out.warn(clean_line(event.text)),
+            ev.AnswerReady: self._ready,
         }
         if detailed:
             self._telling |= {
@@ -138,6 +140,10 @@ class TurnNarrator:
     def _withdrawn(self, event: ev.FactsWithdrawn) -> None:
         for fact in event.facts:
             self._out.warn(f"withdrawn {fact.id}  {fact_line(fact)}: {clean_line(event.why)}")
+
+    def _ready(self, event: ev.AnswerReady) -> None:
+        if event.answer.abstained:
+            self._out.note(f"no answer: {clean_line(event.answer.why)}")
 
     def _prompt(self, event: ev.PromptBuilt) -> None:
         copies = " + ".join(str(len(copy)) for copy in event.copies) or "no"

@@ -24,6 +24,7 @@ from mindchat.engine.picking import pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, decide
 from mindchat.events import Event
 from mindchat.prompts.core import extraction
+from mindchat.spans import find_names
 from mindchat.values import Answer, Draft, Finish, Harvest, Hop, Kept, Message, Prompt
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
             text = short = picked.text
         sure, measured = picked.share, f"share among {picked.candidates} candidate answers"
     abstained, why = abstains(short, sure, turn.config.answer.abstain_below, measured)
-    citations = () if abstained else cite(short, text, turn.hop.passages)
+    given = turn.hop.question.casefold()
+    parts = [name for name, _, _, _ in find_names(short, turn.words) if name.casefold() not in given]
+    citations = () if abstained else cite(short, text, turn.hop.passages, parts)
     # words that were overruled are nothing to remember
     if not (turn.harvests or abstained or overruled) and turn.pending is not None:
         turn.harvests.append(Harvest(turn.hop.number, turn.pending[0], draft, turn.pending[1]))

@@ -65,8 +65,12 @@ def citable(short: str) -> bool:
     return len(short) > 1 and short.casefold() not in _NOT_CITABLE
 
 
-def cite(short: str, full: str, prompted: Sequence[Passage]) -> tuple[Citation, ...]:
-    """Where the short answer stands in prompted passages, and the passages that the model named by number."""
+def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str] = ()) -> tuple[Citation, ...]:
+    """Where the short answer stands in prompted passages, and the passages that the model named by number.
+
+    An answer that is a sentence stands nowhere as a whole; then each of its `parts` (names, dates, numbers that the question did not give)
+    is cited where it stands first.
+    """
     citations: list[Citation] = []
 
     def add(passage: Passage, span: tuple[int, int], by: str) -> None:
@@ -82,6 +86,10 @@ def cite(short: str, full: str, prompted: Sequence[Passage]) -> tuple[Citation, 
         for passage in prompted:
             if span := locate(short, passage.text):
                 add(passage, span, "span")
+    for part in () if citations else filter(citable, parts):
+        where = next(((passage, span) for passage in prompted if (span := locate(part, passage.text))), None)
+        if where is not None:
+            add(*where, "span")
     for match in _MODEL_MARK.finditer(full):
         number = int(match[1])
         if number < len(prompted):

@@ -30,7 +30,9 @@ def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None,
     known, key = _read(memo), _key(model.config)
     if key not in known:
         full, packed = (fast.build(model, int8=int8, pack=pack) for int8 in (False, True))
-        known[key] = 0.0 if full is None or packed is None else _seconds(model, full, sample) / _seconds(model, packed, sample)
+        if full is None or packed is None:  # another layout, or another place: a graphics processor has its own arithmetic
+            return False
+        known[key] = _seconds(model, full, sample) / _seconds(model, packed, sample)
         _write(memo, known)
     return known[key] >= WORTH
 

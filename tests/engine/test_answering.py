@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mindchat.engine.answering import abstains, cite, confidence, locate
 from mindchat.values import Draft
 
-from ..fakes import LANG, METROPOLIS, draft, passage
+from ..fakes import LANG, METROPOLIS, WORLD, draft, passage
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,11 @@ def test_abstention_is_explained() -> None:
     assert "answer.abstain_below" in why
     assert abstains("Vienna", 0.6, 0.5) == (False, "confidence 0.60 (mean probability of the answer's tokens)")
     assert not abstains("Vienna", None, 0.5)[0]
+
+
+def test_a_sentence_is_cited_by_what_it_adds_to_the_question() -> None:
+    sentence = "The film Metropolis was directed by Fritz Lang."
+    citations = cite(sentence, sentence, WORLD, ["Fritz Lang"])
+    assert [(c.quote, c.passage) for c in citations] == [("Fritz Lang", "p1")]
+    assert cite("Fritz Lang", "Fritz Lang", WORLD, ["Vienna"]) == cite("Fritz Lang", "Fritz Lang", WORLD)
+    assert cite("A thing nobody wrote", "", WORLD, ["Nobody Here"]) == ()

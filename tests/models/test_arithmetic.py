@@ -25,6 +25,7 @@ def test_the_choice_is_measured_once_and_kept(tiny: Any, tmp_path: Path, monkeyp
 
 def test_other_layouts_never_prefer_it_and_a_real_measurement_ends(tiny: Any, tmp_path: Path) -> None:
     assert not prefers_int8(tiny("gemma3").backbone.model, IDS, memo=tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()  # nothing was measured
     assert prefers_int8(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json") in (True, False)
 
 

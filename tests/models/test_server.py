@@ -422,3 +422,22 @@ def test_an_echo_is_cut_off(said: str, left: str) -> None:
         pieces = [said[i : i + size] for i in range(0, len(said), size)]
         got = [t for piece in pieces for t in echo.push(Token(0, 0, piece))] + echo.close()
         assert "".join(t.text for t in got) == left
+
+
+# ── a whole turn ──
+
+
+def test_a_turn_runs_on_a_server_and_mind_says_what_is_missing(fake: FakeServer) -> None:
+    from mindchat.events import AnswerReady, ModelAsked
+
+    from ..fakes import KeywordRetriever, engine, of
+
+    fake.about, fake.reply = {"max_model_len": 8192}, [" So", " the", " answer", " is", " Vienna", "."]
+    events = list(engine(connect(fake), "engine.policy=flare", retriever=KeywordRetriever()).run("Where was Fritz Lang born?"))
+    assert isinstance(events[-1], AnswerReady), events[-1]
+    assert "Vienna" in events[-1].answer.text
+    assert events[-1].answer.confidence is not None
+    assert sum(event.new + event.cached for event in of(events, ModelAsked)) > 0
+    with pytest.raises(CapabilityError, match="attention") as caught:
+        engine(connect(fake), "engine.policy=mind")
+    assert "mind" in caught.value.message

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mindchat.clean import clean_line
-from mindchat.config import ModelSection
-from mindchat.errors import ModelMissingError, ServerError
+from mindchat.config import ModelSection, ServerSection
+from mindchat.errors import ConfigError, ModelMissingError, ServerError
 from mindchat.models.replies import scored_of
 from mindchat.models.wire import Wire
 from mindchat.ports import NEVER, Cancel
@@ -194,3 +194,17 @@ def _noted(found: Abilities, wire: Wire, told: bool, widest: int) -> Abilities:
     if wire.keyed and address.scheme == "http" and address.hostname not in ("localhost", "127.0.0.1", "::1"):
         notes.append("The key travels unencrypted: the address begins with http, not https.")
     return replace(found, notes=tuple(notes))
+
+
+def address_of(url: str) -> str:
+    """The address with /v1 if it names no path."""
+    plain = url.strip().rstrip("/")
+    return plain if plain.count("/") > 2 else f"{plain}/v1"
+
+
+def key_of(server: ServerSection, environ: Mapping[str, str]) -> str:
+    """The key from the environment; "" if none is set up. Raises ConfigError if the variable is empty."""
+    key = environ.get(server.key_env, "") if server.key_env else ""
+    if server.key_env and not key:
+        raise ConfigError(f"The environment variable {server.key_env} is empty.", "Put the server's key into it, or clear server.key_env.")
+    return key

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mindchat.clean import Cleaner
+from mindchat.models.tail import Tail
 from mindchat.values import Finish, Token
 
 FLOOR = -1e4
@@ -150,6 +151,42 @@ class Echo:
         """What was held back: an echo that broke off is an answer."""
         held, self._held = self._held, []
         return held
+
+
+class Reader:
+    """From events to tokens: put together, without echo, without stop string."""
+
+    def __init__(self, assembler: Assembler, echo: Echo, tail: Tail) -> None:
+        self._assembler, self._echo, self._tail = assembler, echo, tail
+        self.stopped = False
+
+    def feed(self, said: Mapping[str, Any], scored: Sequence[Scored]) -> Iterator[Token]:
+        """Tokens that are certain after these words (a delta or a message); thoughts that the server keeps apart are not shown."""
+        text = str(said.get("content") or "")
+        if not text and (said.get("reasoning_content") or said.get("reasoning")):
+            self._assembler.skip()
+            return
+        for token in self._assembler.feed(text, scored):
+            yield from self._pass(token)
+
+    def close(self) -> Iterator[Token]:
+        """What was held back, if no stop string came."""
+        if not self.stopped:
+            for token in self._assembler.close():
+                yield from self._pass(token)
+            for token in self._echo.close():
+                yield from self._ended(token)
+            if not self.stopped:
+                yield from self._tail.close()
+
+    def _pass(self, token: Token) -> Iterator[Token]:
+        for each in self._echo.push(token):
+            yield from self._ended(each)
+
+    def _ended(self, token: Token) -> Iterator[Token]:
+        if not self.stopped:
+            ready, self.stopped = self._tail.push(token)
+            yield from ready
 
 
 FINISHES = {"length": Finish.LENGTH, "max_tokens": Finish.LENGTH}

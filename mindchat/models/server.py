@@ -19,11 +19,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from mindchat.config import ModelSection, ServerSection
-from mindchat.errors import CapabilityError, ConfigError, ServerError, WindowError
+from mindchat.errors import CapabilityError, ServerError, WindowError
 from mindchat.events import ModelLoading
-from mindchat.models.connect import Abilities, find_out, settings_of
+from mindchat.models.connect import Abilities, address_of, find_out, key_of, settings_of
 from mindchat.models.elect import elect
-from mindchat.models.replies import FINISHES, Assembler, Echo, Scored, scored_of
+from mindchat.models.replies import FINISHES, Assembler, Echo, Reader, scored_of
 from mindchat.models.tail import Tail
 from mindchat.models.wire import Wire
 from mindchat.ports import NEVER, Cancel
@@ -102,7 +102,7 @@ class ServerModel:
 
     def usage(self) -> tuple[int, int, int]:
         """(prompt tokens new, prompt tokens cached, generated) since the last call, as the server counts them; estimated if it does not."""
-        new, cached, generated = self._used
+        new, cached, generated = (max(amount, 0) for amount in self._used)
         self._used = [0, 0, 0]
         return new, cached, generated
 
@@ -167,7 +167,7 @@ class ServerModel:
             body = self._body(prompt, want, limit)
             body |= {"n": n - len(drafts), "temperature": temperature, "top_p": top_p, "seed": seed + len(drafts)}
             answer = self.wire.post(CHAT, body, cancel)
-            self._count(answer.get("usage"), prompt, 0)
+            self._counted(answer.get("usage"), prompt, 0)
             choices = answer.get("choices") or []
             if not choices:
                 raise ServerError(f"The server {self.wire.url} answers without a choice.", "Its log may say why.")
@@ -190,7 +190,7 @@ class ServerModel:
     def one(self, prompt: Prompt, more: Mapping[str, Any], cancel: Cancel) -> Mapping[str, Any]:
         """One unstreamed answer of one token with `more` fields: the whole body. Counts it."""
         answer: dict[str, Any] = self.wire.post(CHAT, {**self._body(prompt, frozenset(), 1), **more}, cancel)
-        self._count(answer.get("usage"), prompt, 1)
+        self._counted(answer.get("usage"), prompt, 1)
         return answer
 
     def _events(
@@ -200,16 +200,18 @@ class ServerModel:
         counting = settings_of("instruct", 0, self.abilities.counts)
         events = self.wire.stream(CHAT, {**self._body(prompt, want, limit), **counting, "stream": True}, cancel)
         reader, usage, made, finish = self._reader(prompt, want, stop), None, 0, Finish.EOS
-        yielded = False
+        begun = False
         try:
             for event in events:
-                if not yielded:
-                    yielded = True
+                if not begun:
+                    begun = True
+                    self._used[0] += total  # whoever asks for usage() in the middle of a stream gets the estimate; _settle corrects it
                     yield Prefilled(total, total, 0, 0.0)
                 usage = event.get("usage") or usage
                 for choice in event.get("choices") or ():
                     for token in reader.feed(choice.get("delta") or {}, scored_of(choice)):
                         made += 1
+                        self._used[2] += 1
                         yield token
                     finish = self._finish(choice, finish)
                 if reader.stopped:
@@ -217,11 +219,12 @@ class ServerModel:
                     break
             for token in reader.close():
                 made += 1
+                self._used[2] += 1
                 yield token
+            self._settle(usage, total, made)
             yield Finished(finish)
         finally:
             events.close()  # type: ignore[attr-defined]  # a generator; closes the connection, so that the server stops
-            self._count(usage, prompt, made)
 
     def _body(self, prompt: Prompt, want: frozenset[Signal], limit: int) -> dict[str, Any]:
         able, messages = self.abilities, self._messages(prompt)
@@ -230,10 +233,10 @@ class ServerModel:
         fields = settings_of(able.mode if opened else "instruct", top, False)
         return {"model": able.model, "messages": messages, "temperature": 0, able.limit: limit, **fields}
 
-    def _reader(self, prompt: Prompt, want: frozenset[Signal], stop: Sequence[str]) -> _Reader:
+    def _reader(self, prompt: Prompt, want: frozenset[Signal], stop: Sequence[str]) -> Reader:
         want = want & self._provides
         echo = prompt.messages[-1].text if self.abilities.mode == "instruct" and _is_open(prompt) else ""
-        return _Reader(Assembler(logprob=Signal.LOGPROB in want, entropy=Signal.ENTROPY in want), Echo(echo), Tail([s for s in stop if s]))
+        return Reader(Assembler(logprob=Signal.LOGPROB in want, entropy=Signal.ENTROPY in want), Echo(echo), Tail([s for s in stop if s]))
 
     def _draft(self, prompt: Prompt, choice: Mapping[str, Any], want: frozenset[Signal], stop: Sequence[str]) -> Draft:
         reader = self._reader(prompt, want, stop)
@@ -261,12 +264,19 @@ class ServerModel:
             )
         return total
 
-    def _count(self, usage: Mapping[str, Any] | None, prompt: Prompt, made: int) -> None:
-        """Add one request to the account."""
+    def _counted(self, usage: Mapping[str, Any] | None, prompt: Prompt, made: int) -> None:
+        """Add one whole request to the account."""
+        total = self.count(prompt)
+        self._used[0] += total
+        self._used[2] += made
+        self._settle(usage, total, made)
+
+    def _settle(self, usage: Mapping[str, Any] | None, total: int, made: int) -> None:
+        """Put the server's own figures in place of the estimates that the account holds."""
         usage = usage or {}
-        sent = int(usage.get("prompt_tokens") or self.count(prompt))
+        sent = int(usage.get("prompt_tokens") or total)
         cached = min(int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0), sent)
-        for i, amount in enumerate((sent - cached, cached, int(usage.get("completion_tokens") or made))):
+        for i, amount in enumerate((sent - cached - total, cached, int(usage.get("completion_tokens") or made) - made)):
             self._used[i] += amount
 
     def _messages(self, prompt: Prompt) -> Messages:
@@ -281,55 +291,5 @@ class ServerModel:
         return messages
 
 
-class _Reader:
-    """From events to tokens: put together, without echo, without stop string."""
-
-    def __init__(self, assembler: Assembler, echo: Echo, tail: Tail) -> None:
-        self._assembler, self._echo, self._tail = assembler, echo, tail
-        self.stopped = False
-
-    def feed(self, said: Mapping[str, Any], scored: Sequence[Scored]) -> Iterator[Token]:
-        """Tokens that are certain after these words (a delta or a message); thoughts that the server keeps apart are not shown."""
-        text = str(said.get("content") or "")
-        if not text and (said.get("reasoning_content") or said.get("reasoning")):
-            self._assembler.skip()
-            return
-        for token in self._assembler.feed(text, scored):
-            yield from self._pass(token)
-
-    def close(self) -> Iterator[Token]:
-        """What was held back, if no stop string came."""
-        if not self.stopped:
-            for token in self._assembler.close():
-                yield from self._pass(token)
-            for token in self._echo.close():
-                yield from self._ended(token)
-            if not self.stopped:
-                yield from self._tail.close()
-
-    def _pass(self, token: Token) -> Iterator[Token]:
-        for each in self._echo.push(token):
-            yield from self._ended(each)
-
-    def _ended(self, token: Token) -> Iterator[Token]:
-        if not self.stopped:
-            ready, self.stopped = self._tail.push(token)
-            yield from ready
-
-
 def _is_open(prompt: Prompt) -> bool:
     return bool(prompt.messages) and prompt.messages[-1].role == "assistant"
-
-
-def address_of(url: str) -> str:
-    """The address with /v1 if it names no path."""
-    plain = url.strip().rstrip("/")
-    return plain if plain.count("/") > 2 else f"{plain}/v1"
-
-
-def key_of(server: ServerSection, environ: Mapping[str, str]) -> str:
-    """The key from the environment; "" if none is set up. Raises ConfigError if the variable is empty."""
-    key = environ.get(server.key_env, "") if server.key_env else ""
-    if server.key_env and not key:
-        raise ConfigError(f"The environment variable {server.key_env} is empty.", "Put the server's key into it, or clear server.key_env.")
-    return key

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mindchat.config import ModelSection, ServerSection
 from mindchat.errors import CapabilityError, ConfigError, DeadlineError, Interrupted, ModelMissingError, ServerError, WindowError
 from mindchat.models import wire
+from mindchat.models.connect import address_of
 from mindchat.models.replies import Assembler, Echo, Scored, entropy_bounds, scored_of
-from mindchat.models.server import ServerModel, address_of
+from mindchat.models.server import ServerModel
 from mindchat.ports import Cancel, Model
 from mindchat.values import Draft, Finish, Finished, Kept, Message, Prefilled, Prompt, Signal, Span, StreamItem, Text, Token
 
@@ -143,6 +144,11 @@ def test_a_stream_keeps_the_ports_order_and_gives_signals(fake: FakeServer, mode
         assert 0.6 < (token.entropy or 0.0) < 2.0
     assert model.usage() == (10, 30, 7)
     assert model.usage() == (0, 0, 0)
+    stream = model.stream(asked(prefill="Answer:"), want=ALL, max_tokens=20)
+    while not isinstance(next(stream), Token):
+        pass
+    assert model.usage() == (model.count(asked(prefill="Answer:")), 0, 1)  # an estimate, until the server has spoken
+    stream.close()  # type: ignore[attr-defined]
 
 
 def test_signals_that_nobody_wants_are_not_asked_for(fake: FakeServer) -> None:
@@ -437,7 +443,8 @@ def test_a_turn_runs_on_a_server_and_mind_says_what_is_missing(fake: FakeServer)
     assert isinstance(events[-1], AnswerReady), events[-1]
     assert "Vienna" in events[-1].answer.text
     assert events[-1].answer.confidence is not None
-    assert sum(event.new + event.cached for event in of(events, ModelAsked)) > 0
+    asked = {event.kind: event for event in of(events, ModelAsked)}
+    assert all(event.prompt_tokens_new > 0 < event.generated for event in asked.values())
     with pytest.raises(CapabilityError, match="attention") as caught:
         engine(connect(fake), "engine.policy=mind")
     assert "mind" in caught.value.message

@@ -48,7 +48,8 @@ def timed(model: HFModel, prompt: Prompt, tokens: int, want: frozenset[Signal] =
 def bench_decode(model: HFModel, text: str, *, lengths: Sequence[int] = (500, 1500), tokens: int = 64, repeats: int = 3) -> dict[str, Any]:
     """MindChat with all signals against transformers' generate without any, and against generate plus a second pass with attentions.
 
-    Each length gives medians in seconds and `speed_without_signals` (1.0: as fast), `speed_second_pass` (2.0: twice as fast).
+    Each length gives medians in seconds and `speed_without_signals` (1.0: as fast), `speed_second_pass` (2.0: twice as fast). The references
+    run on the network as it is loaded: with `prefill_in_bfloat16` they compute with its bfloat16 projections too, in every step.
     """
     from mindchat.models import reference
 
@@ -82,7 +83,8 @@ def bench_decode(model: HFModel, text: str, *, lengths: Sequence[int] = (500, 15
                 "same_text": made == mine["ids"],
             }
         )
-    return {"model": model.id, "arithmetic": model.backbone.arithmetic, "repeats": repeats, "rows": rows, "versions": versions()}
+    arithmetic = {"arithmetic": model.backbone.arithmetic, "prefill_in_bfloat16": model.backbone.narrowed}
+    return {"model": model.id, **arithmetic, "repeats": repeats, "rows": rows, "versions": versions()}
 
 
 def five_hops(composer: Composer, model: HFModel, passages: Sequence[Passage], copies: int) -> list[Prompt]:

@@ -146,6 +146,11 @@ class Backbone:
         return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
 
     @property
+    def narrowed(self) -> bool:
+        """Whether prefill computes with bfloat16 projections."""
+        return any(type(module) is fast.NarrowLinear for module in self._decoder.layers.modules())
+
+    @property
     def stepped(self) -> str:
         """Which step was chosen: int8, fp32, or "" for transformers' own."""
         return "" if self.fast is None else "int8" if self.fast.int8 else "fp32"

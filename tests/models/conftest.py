@@ -161,7 +161,7 @@ def tiny() -> Callable[..., Any]:
     shared = byte_level_tokenizer()
 
     def make(family: str = "llama", **settings: Any) -> Any:
-        return HFModel(tiny_model(family, len(shared)), shared, ModelSection(**settings), id=f"tiny-{family}")
+        return HFModel(tiny_model(family, len(shared)), shared, ModelSection(**{"arithmetic": "fp32", **settings}), id=f"tiny-{family}")
 
     return make
 
@@ -172,4 +172,4 @@ def smollm(smollm_folder: Path) -> Any:
     from mindchat.config import ModelSection
     from mindchat.models.hf import HFModel
 
-    return HFModel.load(smollm_folder, ModelSection(), id="smollm2-135m")
+    return HFModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")

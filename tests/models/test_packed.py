@@ -15,6 +15,7 @@ from mindchat.values import Message, Prefilled, Prompt, Signal, Text, Token
 from .conftest import byte_level_tokenizer, tiny_model
 
 INT8 = ModelSection(arithmetic="int8")
+FULL = ModelSection(arithmetic="fp32")
 PROMPT = Prompt((Message("user", (Text("Where is Rome?"),)),))
 
 
@@ -83,12 +84,12 @@ def test_a_folder_that_is_not_ours_is_left_as_it_is(folder: Path) -> None:
 
 
 def test_a_verdict_of_full_precision_is_kept_too(folder: Path) -> None:
-    HFModel.load(folder, ModelSection(), id="tiny")
+    HFModel.load(folder, FULL, id="tiny")
     found = packed.recall(folder, "fp32")
     assert found is not None
     assert (found.step, found.measures, found.narrow) == ("fp32", True, False)
     assert not (folder / packed.NAME).exists()
-    assert HFModel.load(folder, ModelSection(), id="tiny").backbone.stepped == "fp32"
+    assert HFModel.load(folder, FULL, id="tiny").backbone.stepped == "fp32"
     memo = packed._memo(None)
     memo.write_text("{broken")
     assert packed.recall(folder, "fp32") is None

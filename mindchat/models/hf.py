@@ -48,7 +48,7 @@ class HFModel:
             raise ModelMissingError(f"The tokenizer of {id} spells words in a way that is not supported.", "Choose a model with a BPE vocabulary.")
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
-        int8 = section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample, pack=pack))
+        int8 = known is None and (section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample, pack=pack)))
         self.backbone = Backbone(model, sample, int8=int8, pack=pack, known=known)
         self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)

@@ -113,7 +113,7 @@ class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
 class AnswerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[answer]"""
 
-    short: Literal["free", "span"] = "free"
+    short: Literal["auto", "free", "span"] = "auto"
     max_tokens: Positive = 32
     reasoning: bool = True
     abstain_below: Share = 0.0

@@ -20,7 +20,7 @@ from mindchat.engine.answering import FREE, abstains, cite, confidence
 from mindchat.engine.budget import History
 from mindchat.engine.drafting import joined
 from mindchat.engine.generation import generate, shown
-from mindchat.engine.picking import pick
+from mindchat.engine.picking import echoes, pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, decide
 from mindchat.events import Event
 from mindchat.prompts.core import extraction
@@ -45,7 +45,9 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
     prompt, draft = yield from _draft(turn, reading)
     text = clean(draft.text).strip()
     short, sure, measured = extract_short(f"Answer: {text}") if text else "", confidence(draft), FREE
-    picked = (yield from pick(turn, prompt, short)) if turn.config.answer.short == "span" else None
+    mode = turn.config.answer.short
+    choosing = mode == "span" or (mode == "auto" and echoes(short, turn.hop.question, turn.words))
+    picked = (yield from pick(turn, prompt, short)) if choosing else None
     overruled = picked is not None and picked.text != short
     if picked is not None:
         if overruled:

@@ -49,12 +49,29 @@ class Picked(Struct, frozen=True):
     candidates: int
 
 
+def echoes(short: str, question: str, words: Language) -> bool:
+    """Whether an answer only repeats what the question named, where the question does not offer it to choose.
+
+    Such an answer is wrong: of the 287 questions of HotpotQA's, 2Wiki-open's and the demo's dev sets that neither compare nor ask for yes or
+    no, none has its gold answer in its own words (MuSiQue: 6 of 195, numbers).
+    """
+    named = short.strip(" .").casefold()
+    return len(named) > 1 and named in question.casefold() and not words.comparison(question) and not words.polar(question)
+
+
 def pick(turn: Turn, prompt: Prompt, free: str) -> Generator[Event, None, Picked | None]:
-    """The best candidate; None if there is nothing to choose: no passages, a free answer that says it does not know, or no other candidate."""
+    """The best candidate; None if there is nothing to choose: no passages, a free answer that says it does not know, or no other candidate.
+
+    A free answer that only echoes the question is no candidate, and neither is anything else that the question names.
+    """
     if not turn.hop.passages or says_unknown(free):
         return None
     options = candidates(turn.grounds(turn.hop), free, turn.words)
-    if len(options) < 2:
+    if echoes(free, turn.hop.question, turn.words):
+        options = [option for option in options if not echoes(option, turn.hop.question, turn.words)]
+    elif len(options) < 2:
+        return None
+    if not options:
         return None
     yield turn.step("choose")
     # the answer prompt ends in "Answer:", and what follows it begins with a blank

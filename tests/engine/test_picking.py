@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindchat import events as ev
-from mindchat.engine.picking import BONUS, MOST, best, candidates
+from mindchat.engine.picking import BONUS, MOST, best, candidates, echoes
 from mindchat.events import Event
 from mindchat.language import language
 from mindchat.models.scripted import Reply
@@ -152,3 +152,28 @@ def test_a_small_share_abstains_where_the_user_wants_it() -> None:
     answer = ended(events).answer
     assert answer.abstained
     assert "below answer.abstain_below = 0.99" in answer.why
+
+
+ECHOES = [
+    ("Metropolis", "Who directed Metropolis?", True),
+    ("metropolis.", "Who directed Metropolis?", True),
+    ("Fritz Lang", "Who directed Metropolis?", False),
+    ("Metropolis", "Which film is older, Metropolis or Nosferatu?", False),
+    ("yes", "Is Metropolis a film, yes or no?", False),
+    ("", "Who directed Metropolis?", False),
+]
+
+
+@pytest.mark.parametrize(("short", "question", "expected"), ECHOES)
+def test_an_echo_is_an_answer_that_the_question_named(short: str, question: str, expected: bool) -> None:
+    assert echoes(short, question, language("en")) is expected
+
+
+def test_an_echo_is_replaced_by_a_span_that_the_question_did_not_name() -> None:
+    settings = ("engine.policy=once", "layout.repeat=0", "answer.short=auto")
+    asked = "Who directed Metropolis?"
+    echoed = run(asked, [" Metropolis", Reply(scores={"Fritz Lang": -0.5, "Metropolis": -0.1})], *settings)
+    assert ended(echoed).answer.short == "Fritz Lang"
+    plain = run(asked, [" Fritz Lang"], *settings)
+    assert ended(plain).answer.short == "Fritz Lang"
+    assert "choose" not in counts(fold_all(plain))["model_calls"]

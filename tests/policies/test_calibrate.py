@@ -27,9 +27,9 @@ def test_the_rate_is_met_from_below(seed: int, n: int, target: float) -> None:
     draw = random.Random(seed)
     recorded = [[word(draw.uniform(0, 8), draw.uniform(0, 4)) for _ in range(draw.randint(1, 9))] for _ in range(n)]
     found = fit(recorded, target, model="m", attention="sentence", options=OPTIONS)
-    assert found.rate_fixed <= target
+    assert found.rate_fixed <= target + 1e-9  # shares are counted in whole sentences
     long = [words for words in recorded if len(words) >= OPTIONS.min_words]
-    assert rate(long, apply(OPTIONS, found)) <= target
+    assert rate(long, apply(OPTIONS, found)) <= target + 1e-9
 
 
 def test_distinct_sentences_meet_the_rate_exactly() -> None:

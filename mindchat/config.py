@@ -7,7 +7,6 @@ Precedence, highest first (contract): flag · --set · MINDCHAT_SECTION__KEY · 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -19,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from mindchat.errors import ConfigError
+from mindchat.naming import nearest
 
 Positive = Annotated[int, Meta(ge=1)]
 NonNegative = Annotated[int, Meta(ge=0)]
@@ -286,10 +286,6 @@ def _line_of(text: str, section: str, key: str) -> int:
     return section_line
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    return next(iter(difflib.get_close_matches(name, known, 1, 0.6)), "")
-
-
 def _expected(kind: object, complaint: str) -> str:
     """msgspec's complaint in a user's words; a choice lists what can be chosen."""
     choices = [str(choice) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
@@ -324,7 +320,7 @@ def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[
     sections = sorted({key.split(".")[0] for key in known})
     for section, table in tables.items():
         if section not in sections:
-            problems.append(Problem(source, section, "unknown section.", _line_of(text, section, section), _nearest(section, sections)))
+            problems.append(Problem(source, section, "unknown section.", _line_of(text, section, section), nearest(section, sections, 0.6)))
             continue
         if not isinstance(table, Mapping):
             problems.append(Problem(source, section, "is a section, not a value.", _line_of(text, "", section)))
@@ -332,7 +328,7 @@ def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[
         for key, value in table.items():
             dotted, line = f"{section}.{key}", _line_of(text, section, key)
             if dotted not in known:
-                problems.append(Problem(source, dotted, "unknown setting.", line, _nearest(dotted, list(known))))
+                problems.append(Problem(source, dotted, "unknown setting.", line, nearest(dotted, known, 0.6)))
                 continue
             converted, complaint = _check(section, key, value)
             if complaint:

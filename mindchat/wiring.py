@@ -5,7 +5,6 @@ Owns: which class stands behind which port. Does not own: any behaviour. Heavy r
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from mindchat import __version__
 from mindchat.config import Config, IndexSection, ModelSection, load_config
-from mindchat.errors import UsageError
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
+from mindchat.naming import unknown
 from mindchat.paths import Paths, find_paths, private
 from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 def plug(table: Mapping[str, str], name: str, kind: str) -> Any:
     """The class behind a name in a table; an unknown name raises UsageError with the nearest one."""
     if name not in table:
-        near = next(iter(difflib.get_close_matches(name, list(table), 1, 0.4)), "")
-        raise UsageError(f"There is no {kind} {name!r}." + (f" Did you mean {near}?" if near else ""), f"Known: {', '.join(table)}.")
+        raise unknown(kind, name, table)
     module, _, attribute = table[name].partition(":")
     return getattr(import_module(module), attribute)
 

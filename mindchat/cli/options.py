@@ -5,15 +5,13 @@ Owns: their names, help and completions. Does not own: checking values (mindchat
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
 
-from mindchat.clean import clean_line
 from mindchat.cli.settings import Setup
-from mindchat.errors import UsageError
+from mindchat.naming import unknown
 
 LAYOUTS = ("same", "reverse", "shuffle", "paraphrase", "summary", "core")
 ROLES = ("user", "assistant")
@@ -28,9 +26,7 @@ def one_of(kind: str, names: Iterable[str], value: str) -> None:
     """Raise UsageError with the nearest name if the value is not among them."""
     known = list(names)
     if value not in known:
-        near = difflib.get_close_matches(value, known, 1, 0.5)
-        guess = f"Did you mean {near[0]}? " if near else ""
-        raise UsageError(f'There is no {kind} "{clean_line(value, 40)}".', f"{guess}There are: {', '.join(known)}.")
+        raise unknown(kind, value, known)
 
 
 def check_names(setup: Setup) -> None:

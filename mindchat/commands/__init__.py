@@ -5,8 +5,7 @@ Owns: COMMANDS, Command, Reply, nearest. Does not own: screens (a command that n
 
 from __future__ import annotations
 
-import difflib
-
+from mindchat import naming
 from mindchat.commands import conversation, documents, facts, inspecting, settings
 from mindchat.commands.reply import Command, Reply
 
@@ -21,7 +20,7 @@ COMMANDS: dict[str, Command] = {
 
 def nearest(name: str) -> str:
     """The known command closest to a mistyped one, or ""."""
-    return next(iter(difflib.get_close_matches(name, list(COMMANDS), 1, 0.5)), "")
+    return naming.nearest(name, COMMANDS)
 
 
 __all__ = ["COMMANDS", "Command", "Reply", "nearest"]

@@ -5,7 +5,6 @@ Owns: the parsing of a slash line into a verb and its arguments. Does not own: w
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from msgspec import Struct
 from mindchat.clean import clean_line
 from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
+from mindchat.naming import nearest
 from mindchat.session import Session
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def parse(args: str) -> Line:
         at += 1
         if token not in FLAGS:
             if token.startswith("--"):
-                near = next(iter(difflib.get_close_matches(token, list(FLAGS), 1)), "")
+                near = nearest(token, FLAGS)
                 raise UsageError(f"There is no {clean_line(token, 30)} here." + (f" Did you mean {near}?" if near else ""), "/memory help")
             words.append(token)
             continue
@@ -161,7 +161,7 @@ def run_verb(memory: FactMemory, verb: str, args: str) -> Reply:
     elif verb == "help":
         return Reply("/memory " + " · ".join((*SHAPES, *MODES)))
     else:
-        near = next(iter(difflib.get_close_matches(verb, [*SHAPES, *MODES], 1, 0.5)), "")
+        near = nearest(verb, (*SHAPES, *MODES))
         raise UsageError(f"unknown: {clean_line(verb, 30)}." + (f" Did you mean {near}?" if near else ""), "/memory help")
     return Reply(result.render(), ok=result.exit_code == 0, data=result)
 

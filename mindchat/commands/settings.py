@@ -5,16 +5,15 @@ Owns: these. Does not own: the settings (config.py), loading models.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from mindchat.clean import clean_line
 from mindchat.commands.reply import Command, Reply
 from mindchat.config import keys
 from mindchat.entities import FILTERS
 from mindchat.errors import UsageError
+from mindchat.naming import unknown
 from mindchat.policies import POLICIES
 from mindchat.session import Session
 
@@ -26,8 +25,7 @@ def _values(session: Session) -> dict[str, object]:
 def known(name: str, table: Mapping[str, str], kind: str) -> str:
     """The name if the table has it; raises UsageError with the nearest one."""
     if name not in table:
-        near = next(iter(difflib.get_close_matches(name, list(table), 1, 0.4)), "")
-        raise UsageError(f"There is no {kind} {clean_line(name, 30)}." + (f" Did you mean {near}?" if near else ""), f"Known: {', '.join(table)}.")
+        raise unknown(kind, name, table)
     return name
 
 

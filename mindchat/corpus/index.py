@@ -265,9 +265,7 @@ class Index:
         served = "nothing" if manifest is None else "matrix" if manifest.has_matrix and self.section.matrix else "whoosh"
         size = sum(path.stat().st_size for path in (self.store.root / name).rglob("*") if path.is_file()) if name else 0
         passages, built = (manifest.passages, manifest.built) if manifest else (0, "")
-        return IndexStatus(
-            self.collection, name, passages, registered, documents, built, served, self.pending, self.store.holder(), size
-        )
+        return IndexStatus(self.collection, name, passages, registered, documents, built, served, self.pending, self.store.holder(), size)
 
     def verify(self) -> list[str]:
         """Every difference found between files, manifest, record, matrix and registry, one sentence each; [] if all is well."""
@@ -281,7 +279,7 @@ class Index:
         except Damaged as error:
             return [f"Damaged: {error}."]
         found = list(differences(self.store.root / name, self.registry.passages(self.collection)))
-        return ([*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found)
+        return [*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found
 
     def forget(self) -> None:
         """Remove every file of this collection's index."""

@@ -82,9 +82,7 @@ class Collection:
         schema.add_field("print", DataType.VARCHAR, max_length=_KEY_BYTES)
         schema.add_field("terms", DataType.VARCHAR, max_length=_TEXT_BYTES, enable_analyzer=True, analyzer_params={"tokenizer": "standard"})
         schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
-        schema.add_function(
-            Function(name="bm25", function_type=FunctionType.BM25, input_field_names=["terms"], output_field_names=["weights"])
-        )
+        schema.add_function(Function(name="bm25", function_type=FunctionType.BM25, input_field_names=["terms"], output_field_names=["weights"]))
         index = self.client.prepare_index_params()
         params = {"bm25_k1": self.section.k1, "bm25_b": self.section.b}
         index.add_index(field_name="weights", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=params)

@@ -6,7 +6,6 @@ Does not own: what is installed (store) and how bytes are fetched (registry, hub
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import tomllib
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from mindchat.clean import clean_line
 from mindchat.errors import UsageError
+from mindchat.naming import nearest
 
 Kind = Literal["wheels", "hub", "folder", "gguf"]
 FILE = Path(__file__).with_name("catalogue.toml")
@@ -143,7 +143,7 @@ def _unknown(wanted: str) -> UsageError:
     shown = clean_line(wanted, 80)
     if any(mark in wanted for mark in ("\\", "~")) or wanted.startswith((".", "/")) or wanted.lower().endswith(".gguf"):
         return UsageError(f"There is no model file or folder {shown}.", "Check the path.")
-    near = difflib.get_close_matches(wanted.lower(), catalogue(), n=1, cutoff=0.4)
-    guess = f"Did you mean {near[0]}? " if near else ""
+    near = nearest(wanted.lower(), catalogue(), 0.4)
+    guess = f"Did you mean {near}? " if near else ""
     hint = f"{guess}`mindchat models list` shows all; a hub name (owner/name), a folder or a .gguf file works too."
     return UsageError(f'There is no model "{shown}".', hint)

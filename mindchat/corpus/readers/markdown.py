@@ -24,7 +24,6 @@ _LONGEST = 1000
 _FRONT_TITLE = re.compile(r"^title:[ \t]*[\"']?(.{1,300}?)[\"']?[ \t]{0,9}$", re.MULTILINE)
 
 
-
 class MarkdownReader(BaseReader):
     """One document; a stretch for each heading, the heading line itself included."""
 

@@ -70,7 +70,7 @@ def test_search_never_returns_more_than_k_and_none_for_stop_words(library):
 def test_query_characters_have_no_meaning(library):
     library.put(a="alpha OR beta NOT gamma", b='title:"delta" [x TO y] *')
     library.index.build()
-    for query in ('title:alpha AND (', '"alpha', "alpha~2^9", "[alpha TO", "alp*", "NOT alpha", "a\0lpha alpha", "\ud800 alpha"):
+    for query in ("title:alpha AND (", '"alpha', "alpha~2^9", "[alpha TO", "alp*", "NOT alpha", "a\0lpha alpha", "\ud800 alpha"):
         library.find(query)
     assert library.find("alp*") == []
     assert library.find("NOT alpha") == ["a"]

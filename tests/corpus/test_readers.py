@@ -103,8 +103,8 @@ HTML = """<!doctype html><html><head><title>The  Duchy</title><style>p{}</style>
 MAIL = (
     b"From: Ann <ann@example.org>\r\nTo: bob@example.org\r\nSubject: =?utf-8?q?Tr=C3=A9moille?=\r\nMIME-Version: 1.0\r\n"
     b'Content-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\n'
-    b'Ich gr\xfc\xdfe dich.\r\n\r\nZweiter Absatz.\r\n'
-    b"--x\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"deed.pdf\"\r\n\r\nJVBERi0=\r\n--x--\r\n"
+    b"Ich gr\xfc\xdfe dich.\r\n\r\nZweiter Absatz.\r\n"
+    b'--x\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="deed.pdf"\r\n\r\nJVBERi0=\r\n--x--\r\n'
 )
 RST = """=========
 The Duchy
@@ -270,9 +270,7 @@ def lying_zip() -> bytes:
     return bytes(data)
 
 
-LAUGHS = (
-    '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(f'<!ENTITY {chr(98 + n)} "{("&" + chr(97 + n) + ";") * 10}">' for n in range(9)) + "]><x>&j;</x>"
-)
+LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(f'<!ENTITY {chr(98 + n)} "{("&" + chr(97 + n) + ";") * 10}">' for n in range(9)) + "]><x>&j;</x>"
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "encrypted.pdf": (b"", "encrypted"),  # made in the test: pypdf is slow to import
     "scanned.pdf": (b"", "no text layer"),

@@ -37,9 +37,12 @@ STARTS = {
 }
 """What is started, by the name it has in the report; the first one is the reference."""
 
-_READY = (
-    "import sys; from mindchat import wiring; from mindchat.cli.settings import load; w.load_model(load(sys.argv[1:]).config, lambda n: None)"
-)
+_READY = """
+import sys
+from mindchat import wiring
+from mindchat.cli.settings import load
+wiring.load_model(load(sys.argv[1:]).config, lambda news: None)
+"""
 LOADS = {
     "torch and transformers imported": ["-c", "import torch; from transformers import AutoModelForCausalLM, AutoTokenizer, AttentionInterface"],
     "model ready": ["-c", _READY],

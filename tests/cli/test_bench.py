@@ -63,4 +63,8 @@ def test_startup_can_load_the_model_too(run: Run, monkeypatch: pytest.MonkeyPatc
     report = run("bench", "startup", "-n", "1", "--load", "-m", "smollm2-135m", "--set", "model.arithmetic=int8", "--json").json
     assert "model ready" in report["startup"]
     assert started[-1][-2:] == ["model.arithmetic=int8", "model.name=smollm2-135m"]
-    compile(started[-1][1], "ready", "exec")
+    loaded: list[str] = []
+    monkeypatch.setattr("mindchat.wiring.load_model", lambda config, progress: loaded.append(config.model.name))
+    monkeypatch.setattr("sys.argv", ["-c", *started[-1][2:]])
+    exec(compile(started[-1][1], "ready", "exec"), {})
+    assert loaded == ["smollm2-135m"]

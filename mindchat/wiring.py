@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mindchat import __version__
-from mindchat.config import Config, IndexSection, ModelSection, load_config
+from mindchat.config import Config, IndexSection, ModelSection, ServerSection, load_config
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.naming import unknown
@@ -234,7 +234,7 @@ class Bench:
 
         self._paths = paths
         self._registry = DocumentRegistry(open_store(None, MEMORY))
-        self._models: dict[ModelSection, Model] = {}
+        self._models: dict[tuple[ModelSection, ServerSection], Model] = {}
         self._open: dict[tuple[str, IndexSection], Retriever] = {}
         self._memories: dict[str, Memory] = {}
 
@@ -257,9 +257,10 @@ class Bench:
         )
 
     def _model(self, config: Config, progress: Callable[[ModelLoading], None]) -> Model:
-        if config.model not in self._models:
-            self._models[config.model] = load_model(config, progress)
-        return self._models[config.model]
+        key = (config.model, config.server)
+        if key not in self._models:
+            self._models[key] = load_model(config, progress)
+        return self._models[key]
 
     def _memory(self, config: Config, key: str) -> Memory | None:
         from mindchat.memory.volatile import VolatileMemory

@@ -51,6 +51,7 @@ def test_screens_where_there_is_a_screen(
     if terminal:
         monkeypatch.setattr(sys, "stdin", Terminal(sys.stdin))
         monkeypatch.setattr(sys, "stdout", Terminal(sys.stdout))
+        monkeypatch.setattr(sys, "stderr", Terminal(sys.stderr))  # Textual draws there
     assert run(*arguments).code == 0
     assert [call[0] for call in shown] == [kind]
 

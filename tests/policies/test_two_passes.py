@@ -36,7 +36,7 @@ def smollm(smollm_folder: Path) -> Any:
     from mindchat.models.hf import HFModel
 
     torch.set_num_threads(1)
-    return HFModel.load(smollm_folder, ModelSection(), id="smollm2-135m")
+    return HFModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
 
 
 class Recorded:

@@ -31,7 +31,7 @@ def pair(smollm_folder: Path) -> tuple[Any, Any]:
     from mindchat.models.hf import HFModel
 
     torch.set_num_threads(1)
-    first = HFModel.load(smollm_folder, ModelSection(), id="smollm2-135m")
+    first = HFModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
     plain = HFModel(first.backbone.model, first.vocabulary.tokenizer, ModelSection(reuse=False), id="smollm2-135m")
     return first, plain
 

@@ -13,7 +13,7 @@ from mindchat.tui.bridge import EventsArrived, StartFailed, failure
 
 
 async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> None:
-    async with stage(pause=0.02) as s:
+    async with stage(pause=0.1) as s:  # slow enough for a busy machine to look before the turn has ended
         await s.say(fakes.QUESTION)
         await s.until(lambda: "Louis▲1.62" in s.pane("uncertainty"))
         await s.until(lambda: "Copy 2 of 2" in s.pane("context"))

@@ -26,7 +26,7 @@ from mindchat.engine.search_steps import look_up
 from mindchat.engine.thoughts import Thoughts
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event
-from mindchat.language import language
+from mindchat.language import Language, language
 from mindchat.ports import Cancel
 from mindchat.prompts.core import copies_of
 from mindchat.prompts.side import rewrite_prompt
@@ -280,7 +280,7 @@ class Turn:
         yield from self.ask.drain()
         fresh, repeated = 0, False
         for number, query in enumerate((formed,) if isinstance(formed, Query) else formed):
-            repeated = normal(query.text) in {normal(earlier) for earlier in self.hop.queries}
+            repeated = normal(query.text, self.words) in {normal(earlier, self.words) for earlier in self.hop.queries}
             yield ev.QueryFormed(query, self.hop.number, repeated)
             fresh += yield from look_up(self, query, repeated=repeated, joins=number > 0)
         if not fresh:
@@ -370,6 +370,7 @@ class Turn:
             yield ev.FactsLearned(tuple(learned), tuple(sorted(refused.items())))
 
 
-def normal(query: str) -> frozenset[str]:
-    """A query as a set of folded words: two queries with the same words are the same question to an index."""
-    return frozenset(re.findall(r"\w+", query.casefold()))
+def normal(query: str, words: Language) -> frozenset[str]:
+    """A query as the set of its folded content words: to an index, "Who is X?" and "Who was X?" are the same question."""
+    found = re.findall(r"\w+", query.casefold())
+    return frozenset(word for word in found if words.content(word)) or frozenset(found)

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindchat import events as ev
+from mindchat.engine.turn import normal
 from mindchat.errors import CapabilityError
 from mindchat.events import LAST, Event
+from mindchat.language import language
 from mindchat.models.scripted import Reply
 from mindchat.policies import POLICIES
 from mindchat.ports import Cancel
@@ -316,3 +318,17 @@ def test_retriever_queries_carry_who_wrote_them() -> None:
     retriever = KeywordRetriever()
     run(QUESTION, TAPE, *PLAIN, retriever=retriever)
     assert [query.by for query in retriever.queries] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Who is the father of Jean?", "Who was the father of Jean?", True),
+        ("father of Jean", "Jean: the father?", True),
+        ("Who is the father of Jean?", "Who is the mother of Jean?", False),
+        ("Who?", "What?", False),
+    ],
+)
+def test_queries_with_the_same_content_words_are_the_same_to_an_index(one: str, other: str, same: bool) -> None:
+    words = language("en")
+    assert (normal(one, words) == normal(other, words)) is same

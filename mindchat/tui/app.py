@@ -162,7 +162,7 @@ class MindChatApp(App[int]):
 
     def open_sheet(self, screen: Screen[Any], done: Callable[[Any], None] | None = None) -> None:
         """Show a screen over the chat, unless the same one is open."""
-        if all(other.id != screen.id for other in self.screen_stack):
+        if all((type(other), other.id) != (type(screen), screen.id) for other in self.screen_stack):
             self.push_screen(screen, done)
 
     def action_log(self) -> None:

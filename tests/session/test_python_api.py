@@ -15,12 +15,12 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_snippet_of_the_readme_runs(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    tape = ["The father was Jean. So the answer is Charles Armand René de La Trémoille.", " Charles Armand René de La Trémoille"]
+    tape = ["The composer was Harry Carroll. So the answer is Atlantic City.", " Atlantic City"]
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel(tape))
     snippets = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(snippets) == 1
     exec(compile(snippets[0], "README.md", "exec"), {})
-    assert "Charles Armand René" in capsys.readouterr().out
+    assert "Atlantic City" in capsys.readouterr().out
 
 
 def test_every_public_name_exists() -> None:

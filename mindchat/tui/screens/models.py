@@ -36,7 +36,7 @@ class ModelsScreen(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close", id="sheet.close")]
 
     def __init__(self, models: Sequence[Any], current: str) -> None:
-        super().__init__(id="models")
+        super().__init__()  # no id: a second one may open while the first is still being taken down
         self._models, self._model_now = list(models), current
 
     def compose(self) -> ComposeResult:

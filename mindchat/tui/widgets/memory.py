@@ -176,12 +176,14 @@ class MemoryPane(Pane):
         self.post_message(MemoryWish("memory", "search ", typed=True))
 
     def painted(self) -> Content | None:
-        """The turn's facts, then the list."""
+        """The turn's facts, what memory was asked without having an answer, then what was not stored."""
         drawn: list[Content] = []
         number = 0
         for title, note, facts in self._sections():
             drawn += section(title, note, [painted_row(row, number + place == self._chosen) for place, row in enumerate(facts)])
             number += len(facts)
+        asked = [line((f" {hop.subquery}", MUTED), (f"  {hop.why}", FAINT)) for hop in self.trace.hops if hop.subquery and not hop.facts and hop.why]
+        drawn += section("Asked in vain", "", asked)
         refused = [line((f" – {count} × ", WARN), (reason, MUTED)) for reason, count in self.trace.refused]
         drawn += section("Not stored", "", refused)
         if not drawn and self.trace.state in ("running", "answered"):

@@ -12,7 +12,7 @@ from mindchat.tui.bridge import SessionView
 from mindchat.tui.ink import ACCENT, FAINT, GOOD, MUTED, TITLE, WARN, grouped, line, lines
 
 SAYING = "answers questions over your own documents, on this machine, and shows where it was unsure."
-DEMO = "Who is the paternal grandfather of Charles Bretagne Marie de La Trémoille?"
+DEMO = "In which city was the composer of the song By the Beautiful Sea born?"
 
 
 def found(sign: bool, label: str, text: str, note: str = "") -> Content:

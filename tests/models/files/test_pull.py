@@ -110,7 +110,9 @@ def test_a_full_disk_is_noticed_before_the_first_byte(publish: Publish, site: An
 
 
 CHILD = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignored"
 sys.modules["pip"] = None                      # as in an environment made without it
 from pathlib import Path
 import importlib.util

@@ -100,7 +100,8 @@ def test_what_pip_itself_reports_is_what_is_read(tmp_path: Path) -> None:
             [sys.executable, "-m", "pip", "config", "list"], env={**env, **more}, capture_output=True, text=True, check=True, timeout=60
         )
         told = {}
-        for line in run.stdout.splitlines():  # weakest first; the environment's last
+        rank = {"global": 0, "download": 1, ":env:": 2}  # pip's releases print them in different orders
+        for line in sorted(run.stdout.splitlines(), key=lambda line: rank.get(line.partition(".")[0], -1)):
             name, _, value = line.partition("=")
             if name.partition(".")[0] in ("global", "download", ":env:"):
                 told[name.rpartition(".")[2]] = value.strip("'")

@@ -195,6 +195,15 @@ def unpin(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
     return _each(memory, prefixes, "unpinned", "unpin", "UPDATE fact SET pinned=0 WHERE id=?")
 
 
+def _living(connection: sqlite3.Connection, memory: FactMemory, row: Any) -> Any:
+    """The row that stands for this fact now: a superseded one may have been learned again since, and a fact lives once in a scope."""
+    again = connection.execute(
+        "SELECT id FROM fact WHERE scope_id=? AND fact_key=? AND id<>? AND status IN ('candidate','active','disputed','stale')",
+        (row["scope_id"], row["fact_key"], row["id"]),
+    ).fetchone()
+    return row if again is None else by_key(memory, again["id"])
+
+
 def confirm(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
     """Make candidates active, and decide disputes: the other sides are superseded."""
     _writable(memory)
@@ -202,6 +211,7 @@ def confirm(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
     if not rows:
         raise UsageError("Which facts?", "/memory list --status candidate shows what waits.")
     with memory.store.write() as connection:
+        rows = [_living(connection, memory, row) for row in rows]
         sides = [
             r["id"]
             for row in rows

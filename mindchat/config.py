@@ -86,7 +86,7 @@ class FilterSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
 class QuerySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[query]"""
 
-    form: Literal["model", "attention", "entities"] = "model"
+    form: Literal["model", "relations", "attention", "entities"] = "model"
     max_tokens: Positive = 64
     top_n: Positive = 25
 

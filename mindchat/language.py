@@ -83,6 +83,11 @@ class Language:
         stem = bare.removesuffix("'s").removesuffix("’s")
         return any(c.isalnum() for c in bare) and bare not in self.stop_words and stem not in self.stop_words
 
+    def key(self, query: str) -> frozenset[str]:
+        """A query as the set of its folded content words: to an index, "Who is X?" and "Who was X?" are the same question."""
+        found = re.findall(r"\w+", query.casefold())
+        return frozenset(word for word in found if self.content(word)) or frozenset(found)
+
     @cached_property
     def _answer(self) -> re.Pattern[str]:
         return re.compile("|".join(re.escape(phrase) for phrase in self.answer_phrases), re.IGNORECASE)

@@ -262,7 +262,7 @@ class Query(Struct, frozen=True):
 
     text: str
     by: str = "model"
-    """Who wrote it: model, attention, template, sentence, question."""
+    """Who wrote it: model, relation, entities, attention, template, sentence, question."""
 
 
 # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from mindchat.engine.search_steps import look_up
 from mindchat.engine.thoughts import Thoughts
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event
-from mindchat.language import Language, language
+from mindchat.language import language
 from mindchat.ports import Cancel
 from mindchat.prompts.core import copies_of
 from mindchat.prompts.side import rewrite_prompt
@@ -280,7 +279,7 @@ class Turn:
         yield from self.ask.drain()
         fresh, repeated = 0, False
         for number, query in enumerate((formed,) if isinstance(formed, Query) else formed):
-            repeated = normal(query.text, self.words) in {normal(earlier, self.words) for earlier in self.hop.queries}
+            repeated = self.words.key(query.text) in {self.words.key(earlier) for earlier in self.hop.queries}
             yield ev.QueryFormed(query, self.hop.number, repeated)
             fresh += yield from look_up(self, query, repeated=repeated, joins=number > 0)
         if not fresh:
@@ -368,9 +367,3 @@ class Turn:
         yield from self.ask.drain()
         if learned or refused:
             yield ev.FactsLearned(tuple(learned), tuple(sorted(refused.items())))
-
-
-def normal(query: str, words: Language) -> frozenset[str]:
-    """A query as the set of its folded content words: to an index, "Who is X?" and "Who was X?" are the same question."""
-    found = re.findall(r"\w+", query.casefold())
-    return frozenset(word for word in found if words.content(word)) or frozenset(found)

@@ -104,7 +104,8 @@ def test_what_cannot_be_mended_is_not_accepted_and_the_answer_rests_on_the_passa
 
 
 def test_a_repeated_query_cannot_mend_it_either() -> None:
-    tape = [COPIED, *HOP, " Wanda Quist. So the answer is Wanda Quist.", *HOP, "Fritz Lang"]
+    again = [" Metropolis", " Who directed Metropolis?"]
+    tape = [COPIED, *HOP, " Wanda Quist. So the answer is Wanda Quist.", *again, "Fritz Lang"]
     events = run(QUESTION, tape, "engine.filter=none")
     end = events[-1]
     assert isinstance(end, ev.AnswerReady)

@@ -12,10 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from mindchat.clean import clean_line
-from mindchat.cli import options
+from mindchat.cli import evaluate_rind, evaluating, options
 from mindchat.cli.app import CONTEXT
 from mindchat.cli.edge import cancelling
-from mindchat.cli.output import Narrator, duration, write, write_json
+from mindchat.cli.output import Narrator, write, write_json
 from mindchat.cli.settings import Setup, load
 from mindchat.errors import Interrupted, UsageError
 from mindchat.ports import Cancel
@@ -67,17 +67,24 @@ def run(
 
     setup, axes = load(), _axes(model=model, policy=policy, filter_=filter_, repeat=repeat, role=role, as_=as_, memory=memory, sets=sets or [])
     plan = planning.plan(
-        files, base=setup.config, axes=axes, context=_context(context), open_corpus=open_, n=n, seed=seed, models=_models(setup, axes)
+        files,
+        base=setup.config,
+        axes=axes,
+        context=_context(context),
+        open_corpus=open_,
+        n=n,
+        seed=seed,
+        models=evaluating.models(setup, axes.get("model.name")),
     )
     for arm in plan.arms:
         options.check_names(Setup(arm.config, setup.paths, setup.loaded))
     narrator, cancel = Narrator(), Cancel()
     with cancelling(cancel):
         make = wiring.open_evaluation(setup.config, setup.paths)
-        events = runner.evaluate(plan, make, out=out, resume=resume, shard=_shard(shard), timeout=timeout, cancel=cancel)
+        events = runner.evaluate(plan, make, out=out, resume=resume, shard=evaluating.shard(shard), timeout=timeout, cancel=cancel)
         try:
             for event in events:
-                _tell(event, narrator)
+                evaluating.tell(event, narrator)
         except Interrupted as error:
             raise Interrupted("The run was interrupted.", "Every finished question is kept; --resume goes on.") from error
     narrator.clear()
@@ -126,41 +133,6 @@ def _context(name: str) -> Any:
     return name
 
 
-def _shard(text: str) -> tuple[int, int]:
-    first, _, of = text.partition("/")
-    if not (first.isdecimal() and of.isdecimal()):
-        raise UsageError(f"--shard {clean_line(text, 20)} is not of the form I/N.", "For example --shard 1/4.")
-    return int(first), int(of)
-
-
-def _models(setup: Setup, axes: dict[str, list[str]]) -> dict[str, Any]:
-    """What run.json says of each model: id and the hash of its file."""
-    from mindchat import wiring
-
-    store, facts = wiring.open_store(setup.config, setup.paths), {}
-    for name in axes.get("model.name", [setup.config.model.name]) if not setup.config.server.url else []:
-        model = store.info(name)
-        facts[name] = {"id": model.id, "sha256": model.sha256, "source": model.source}
-    return facts
-
-
-def _tell(event: Any, narrator: Narrator) -> None:
-    """One line of progress, and a note for what somebody should know."""
-    name = type(event).__name__
-    if name == "Planned":
-        narrator.note(f"{len(event.arms)} arms, {event.total} answers, {event.done} of them there already")
-        for note in event.notes:
-            narrator.warn(clean_line(note))
-    elif name == "Asking":
-        narrator.progress(f"{clean_line(event.arm, 40)}: {clean_line(event.question, 100)}")
-    elif name == "Scored":
-        if event.failure:
-            narrator.warn(f"{event.arm} {event.id} failed: {clean_line(event.failure)}")
-        narrator.progress(f"{event.done} of {event.total} · {event.seconds:.1f} s · {duration(event.eta_seconds)} left")
-    elif name == "Finished":
-        narrator.note(f"{event.total} answers, {event.failures} failures")
-
-
 @app.command()
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False, help="Folders of runs.")],
@@ -178,3 +150,6 @@ def report(
         write_json(found)
     else:
         write(reports.markdown(found).rstrip("\n"))
+
+
+app.command(epilog="The report is printed and written as OUT/report.md.")(evaluate_rind.rind)

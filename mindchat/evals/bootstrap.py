@@ -113,3 +113,41 @@ def auroc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
     ranks = (ends - (sizes - 1) / 2)[inverse]  # mean rank of each value, from 1
     total = float(ranks[np.asarray(labels, dtype=bool)].sum())
     return (total - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def auroc_interval(
+    scores: Sequence[float], labels: Sequence[bool], clusters: Sequence[str], *, seed: int = 0, resamples: int = RESAMPLES
+) -> Interval:
+    """AUROC with interval, whole clusters drawn (sentences about one question belong together); n counts scores. NaN if a class is missing."""
+    return auroc_difference(scores, None, labels, clusters, seed=seed, resamples=resamples)
+
+
+def auroc_difference(
+    scores: Sequence[float],
+    others: Sequence[float] | None,
+    labels: Sequence[bool],
+    clusters: Sequence[str],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """AUROC of `scores` minus that of `others` on the same units (None: minus nothing), with the clusters drawn for both at once."""
+    names = sorted(set(clusters))
+    at = {name: index for index, name in enumerate(names)}
+    wrong = np.asarray(labels, dtype=bool)
+    if not wrong.any() or wrong.all():
+        return Interval(math.nan, math.nan, math.nan, len(labels))
+    wins = _wins(scores, wrong) - (0.0 if others is None else _wins(others, wrong))  # (positives, negatives)
+    drawn = _weights(len(names), seed, resamples)[:, [at[name] for name in clusters]]  # (resamples, units)
+    above, below = drawn[:, wrong], drawn[:, ~wrong]
+    pairs = above.sum(axis=1) * below.sum(axis=1)
+    found = np.einsum("rp,pn,rn->r", above, wins, below, optimize=True)
+    low, high = _ends(found[pairs > 0] / pairs[pairs > 0])
+    return Interval(round(float(wins.mean()), DIGITS), low, high, len(labels))
+
+
+def _wins(scores: Sequence[float], positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """For each pair of a positive and a negative unit: 1.0 if the positive scores higher, 0.5 for a tie, else 0.0."""
+    values = np.asarray(scores, dtype=np.float64)
+    gaps = values[positive][:, None] - values[~positive][None, :]
+    return np.asarray((np.sign(gaps) + 1) / 2, dtype=np.float64)

@@ -165,10 +165,17 @@ FATAL = (ConfigError, UsageError, ResourceError, CapabilityError)
 """Errors that no other question would escape."""
 
 
-def run_turn(make_session: MakeSession, config: Config, corpus: CorpusSpec, question: str, cancel: Cancel) -> tuple[Trace, Failure | None, float]:
+def run_turn(
+    make_session: MakeSession,
+    config: Config,
+    corpus: CorpusSpec,
+    question: str,
+    cancel: Cancel,
+    enough: Callable[[Event], bool] = lambda event: False,
+) -> tuple[Trace, Failure | None, float]:
     """One question in a fresh session: its trace, why it failed if it did, and seconds since the model was there.
 
-    Raises FATAL errors and Interrupted.
+    `enough` sees every event and ends the turn there by returning true, which is no failure. Raises FATAL errors and Interrupted.
     """
     trace, failure, started = Trace(), None, time.monotonic()
     try:
@@ -176,6 +183,8 @@ def run_turn(make_session: MakeSession, config: Config, corpus: CorpusSpec, ques
             trace = fold(trace, event)
             if isinstance(event, ModelLoading):  # the first question must not pay for what serves them all
                 started = time.monotonic()
+            if enough(event):
+                return trace, None, time.monotonic() - started
     except (*FATAL, Interrupted):
         raise
     except MindChatError as error:

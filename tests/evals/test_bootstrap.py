@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindchat.evals.bootstrap import auroc, clustered, interval, mcnemar, paired, ratio
+from mindchat.evals.bootstrap import auroc, auroc_difference, auroc_interval, clustered, interval, mcnemar, paired, ratio
 
 
 def test_interval_holds_the_mean_and_is_deterministic() -> None:
@@ -88,3 +88,31 @@ def test_auroc_counts_pairs(rows: list[tuple[int, bool]]) -> None:
     else:
         wins = sum((p > n) + 0.5 * (p == n) for p in positives for n in negatives)
         assert found == pytest.approx(wins / (len(positives) * len(negatives)))
+
+
+def test_the_area_has_an_interval_over_clusters() -> None:
+    scores = [0.9, 0.8, 0.4, 0.35, 0.3, 0.1]
+    labels = [True, True, True, False, False, False]
+    alone = auroc_interval(scores, labels, list("abcdef"))
+    assert (alone.mean, alone.low, alone.high, alone.n) == (1.0, 1.0, 1.0, 6)
+    rng = np.random.default_rng(3)
+    labels = [bool(n % 2) for n in range(200)]
+    noisy = [float(label) + rng.normal() for label in labels]
+    found = auroc_interval(noisy, labels, [str(n) for n in range(200)])
+    assert found.mean == pytest.approx(auroc(noisy, labels))
+    assert found.low < found.mean < found.high
+    assert 0.05 < found.high - found.low < 0.2
+    twins = auroc_interval(noisy * 2, labels * 2, [str(n) for n in range(200)] * 2)
+    assert twins.mean == pytest.approx(found.mean)
+    assert twins.high - twins.low == pytest.approx(found.high - found.low, rel=1e-6)
+
+
+def test_the_difference_of_two_areas_is_paired() -> None:
+    rng = np.random.default_rng(4)
+    labels = [bool(n % 2) for n in range(100)]
+    signal = [float(label) + rng.normal() for label in labels]
+    same = auroc_difference(signal, [value * 2 for value in signal], labels, [str(n) for n in range(100)])
+    assert (same.mean, same.low, same.high) == (0.0, 0.0, 0.0)
+    chance = auroc_difference(signal, [1.0] * 100, labels, [str(n) for n in range(100)])
+    assert chance.low > 0
+    assert math.isnan(auroc_interval([1.0, 2.0], [True, True], ["a", "b"]).mean)

@@ -204,7 +204,7 @@ def open_rewordings(paths: Paths) -> Rewordings:
 
 
 def calibrations(paths: Paths) -> Path:
-    """The folder of what was fitted to single models: rind-MODEL.json, memory-MODEL.json."""
+    """The folder of what was fitted to single models: rind-MODEL-ATTENTION.json, memory-MODEL.json."""
     return paths.data / "calibration"
 
 

@@ -19,7 +19,7 @@ from mindchat.cli.narrate import TurnNarrator
 from mindchat.cli.output import Narrator, write, write_json
 from mindchat.cli.settings import Setup, load
 from mindchat.errors import MindChatError, UsageError
-from mindchat.events import TurnCancelled, TurnFailed
+from mindchat.events import StepStarted, TurnCancelled, TurnFailed, TurnStarted
 from mindchat.ports import Cancel
 
 app = sub_app("Fit thresholds to a model.")
@@ -66,19 +66,23 @@ def _recorded(setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator
     from mindchat.evals.datasets import load as read
     from mindchat.evals.datasets import sample
     from mindchat.evals.examples import corpus_for
-    from mindchat.events import TurnStarted
     from mindchat.policies.calibrate import recorded
 
     make, name, sentences = wiring.open_evaluation(setup.config, setup.paths), "", []
     items = sample(read(dataset), n, setup.config.engine.seed)
     for number, item in enumerate(items, 1):
         narrator.progress(f"question {number} of {len(items)}: {clean_line(item.example.question, 100)}")
-        news = list(make(setup.config, corpus_for(item, "retrieved", str(corpus or ""))).ask(item.example.question, cancel=cancel))
-        if isinstance(news[-1], TurnFailed):
-            raise MindChatError(news[-1].message, news[-1].hint)
-        if isinstance(news[-1], TurnCancelled):
-            cancel.check()
-        name = next((event.model for event in news if isinstance(event, TurnStarted)), name)
+        news = []
+        for event in make(setup.config, corpus_for(item, "retrieved", str(corpus or ""))).ask(item.example.question, cancel=cancel):
+            if isinstance(event, TurnFailed):
+                raise MindChatError(event.message, event.hint)
+            if isinstance(event, TurnCancelled):
+                cancel.check()
+            if isinstance(event, TurnStarted):
+                name = event.model
+            if isinstance(event, StepStarted) and event.step == "answer":  # all sentences are judged; the answer costs most and tells nothing
+                break
+            news.append(event)
         sentences += recorded(news)
     if not sentences:
         raise UsageError(f"Policy {setup.config.engine.policy} scores no words.", "Calibrate with --policy mind, rind-fixed or rind-entropy.")

@@ -114,15 +114,15 @@ def apply(options: RindSection, found: Calibration) -> RindSection:
     return replace(options, **changes)
 
 
-def file_for(folder: Path, model: str) -> Path:
-    """Where a model's fit is kept: one JSON file a model id."""
-    return folder / f"rind-{re.sub(r'[^A-Za-z0-9._-]+', '_', model)}.json"
+def file_for(folder: Path, model: str, attention: str) -> Path:
+    """Where a fit is kept: one JSON file a model id and kind of attention, so that fitting one kind leaves the other's alone."""
+    return folder / f"rind-{re.sub(r'[^A-Za-z0-9._-]+', '_', model)}-{attention}.json"
 
 
 def save(folder: Path, found: Calibration) -> Path:
     """Write a fit down; returns its file."""
     private(folder)
-    path = file_for(folder, found.model)
+    path = file_for(folder, found.model, found.attention)
     part = path.with_suffix(".part")
     part.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     part.replace(path)
@@ -130,8 +130,8 @@ def save(folder: Path, found: Calibration) -> Path:
 
 
 def load(folder: Path, model: str, attention: str) -> Calibration | None:
-    """A model's fit; None if there is none, or one for another kind of attention. Raises ConfigError for a file that cannot be read."""
-    path = file_for(folder, model)
+    """A model's fit for this kind of attention; None if there is none. Raises ConfigError for a file that cannot be read."""
+    path = file_for(folder, model, attention)
     if not path.is_file():
         return None
     try:

@@ -39,7 +39,7 @@ def questions(tmp_path: Path) -> Path:
 def tape(tmp_path: Path) -> str:
     replies = []
     for n in range(12):
-        replies += [{"text": SENTENCES.format(h=0.1 + n / 20, g=0.2 + n / 30)}, {"text": "Linz"}]
+        replies.append({"text": SENTENCES.format(h=0.1 + n / 20, g=0.2 + n / 30)})  # no reply to an answer prompt: none may be asked for
     path = tmp_path / "tape.toml"
     path.write_text("\n".join(f"[[reply]]\ntext = {json.dumps(reply['text'])}" for reply in replies), encoding="utf-8")
     return f"scripted:{path}"
@@ -52,10 +52,20 @@ def test_the_fit_is_written_where_the_engine_looks_and_used_by_it(run: Run, ques
     assert found["sentences"] == 36
     assert found["rate_fixed"] <= 0.2
     folder = wiring.calibrations(find_paths())
-    assert Path(found["path"]) == file_for(folder, "scripted:tape.toml")
-    assert Path(found["path"]).name == "rind-scripted_tape.toml.json"
+    assert Path(found["path"]) == file_for(folder, "scripted:tape.toml", "sentence")
+    assert Path(found["path"]).name == "rind-scripted_tape.toml-sentence.json"
     assert thresholds("auto") == {found["alpha"]}
     assert thresholds("off") == {1.0}
+
+
+def test_a_fit_without_attention_leaves_the_other_one_alone(run: Run, questions: Path, tape: str) -> None:
+    common = ["calibrate", "rind", str(questions), "-m", tape, "--n", "12", "--set", "engine.max_hops=0", "--json"]
+    first = run(*common)
+    second = run(*common, "--policy", "rind-entropy", "--target", "0.1")
+    assert (first.code, second.code) == (0, 0), second.err
+    assert Path(second.json["path"]) == file_for(wiring.calibrations(find_paths()), "scripted:tape.toml", "none")
+    assert second.json["alpha"] != first.json["alpha"]
+    assert thresholds("auto") == {first.json["alpha"]}
 
 
 def thresholds(calibration: str) -> set[float]:

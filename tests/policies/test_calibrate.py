@@ -50,15 +50,19 @@ def test_too_little_and_impossible_are_refused() -> None:
 def test_a_fit_is_kept_for_its_model_and_its_attention(tmp_path: Path) -> None:
     found = fit([[word(n, 1.0)] * 5 for n in range(30)], 0.3, model="hub/owner:x", attention="sentence", options=OPTIONS)
     path = save(tmp_path / "calibration", found)
-    assert path == file_for(tmp_path / "calibration", "hub/owner:x")
+    assert path == file_for(tmp_path / "calibration", "hub/owner:x", "sentence")
     assert load(tmp_path / "calibration", "hub/owner:x", "sentence") == found
     assert load(tmp_path / "calibration", "hub/owner:x", "none") is None
     assert load(tmp_path / "calibration", "another", "sentence") is None
+    other = fit([[word(n, 2.0)] * 5 for n in range(30)], 0.1, model="hub/owner:x", attention="none", options=OPTIONS)
+    save(tmp_path / "calibration", other)
+    assert load(tmp_path / "calibration", "hub/owner:x", "none") == other
+    assert load(tmp_path / "calibration", "hub/owner:x", "sentence") == found
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
-    file_for(tmp_path, "m").write_text('{"model": 3}')
-    with pytest.raises(ConfigError, match=r"m\.json"):
+    file_for(tmp_path, "m", "sentence").write_text('{"model": 3}')
+    with pytest.raises(ConfigError, match=r"m-sentence\.json"):
         load(tmp_path, "m", "sentence")
 
 

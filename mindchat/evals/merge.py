@@ -67,10 +67,15 @@ def _labels(runs: Mapping[str, Run], own: Mapping[str, Sequence[Record]]) -> dic
         for name, arms in here.items():
             suffix = "".join(f" {settings[name][n][0]}={settings[name][n][1]}" for n in differing)
             for arm in arms:
-                changed = any(_settings_of(runs[other], arm) not in (None, _settings_of(runs[name], arm)) for other in here)
+                changed = any(_differ(_settings_of(runs[other], arm), _settings_of(runs[name], arm)) for other in here)
                 labels[name, dataset, arm] = arm + suffix + (f" from={name}" if changed else "")
     return labels
 
 
 def _settings_of(run: Run, arm: str) -> dict[str, Any] | None:
     return next((entry.settings for entry in run.arms if entry.name == arm), None)
+
+
+def _differ(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
+    """Whether two descriptions of an arm disagree on a setting that both know; a setting that one of them is too old to know says nothing."""
+    return a is not None and b is not None and any(a[key] != b[key] for key in a.keys() & b.keys())

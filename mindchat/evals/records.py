@@ -244,9 +244,32 @@ def prepare(folder: Path, run: Run, *, resume: bool, shared: bool) -> Run:
     return joined
 
 
+DIGITS = 6
+"""Decimals of kept scores and measures; tables show one or two."""
+PREDICTION = 120
+"""Characters of a kept prediction."""
+
+
 def compact(record: Record) -> Record:
-    """The record without texts: what tables and charts need, for result files that are kept."""
-    return msgspec.structs.replace(record, question="", answer="", gold=(), hops=())
+    """The record without texts but the prediction's beginning, without zeros and long fractions: what tables and charts need."""
+    return msgspec.structs.replace(
+        record,
+        question="",
+        answer="",
+        gold=(),
+        hops=(),
+        prediction=record.prediction[:PREDICTION],
+        scores={key: round(value, DIGITS) for key, value in record.scores.items()},
+        measures={key: round(value, DIGITS) for key, value in record.measures.items()},
+        counts=without_zeros(record.counts),
+        timing={key: round(record.timing[key], 2) for key in ("first_token", "wall") if key in record.timing},
+        confidence=None if record.confidence is None else round(record.confidence, DIGITS),
+    )
+
+
+def without_zeros(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts that are not zero; a count that is missing reads as zero."""
+    return {key: value for key, value in counts.items() if value}
 
 
 def write_compact(folder: Path, target: Path, *, strip: Sequence[str] = ()) -> None:

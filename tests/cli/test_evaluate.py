@@ -71,3 +71,30 @@ def test_report_merges_runs(run: Run, board: Board, questions: str) -> None:
 def test_wrong_usage_is_two_before_anything_is_asked(run: Run, board: Board, questions: str, more: list[str]) -> None:
     assert run("eval", questions, "--out", "out", *more).code == 2
     assert board.opened == []
+
+
+def test_a_finished_run_is_kept_and_its_table_put_into_a_document(run: Run, board: Board, questions: str, tmp_path: Path) -> None:
+    assert run("eval", questions, "--policy", "none,once", "--out", "out").code == 0
+    results = tmp_path / "results"
+    kept = run("eval", "keep", "out", "first", "--results", str(results))
+    assert kept.code == 0, kept.err
+    assert "first: " in kept.out
+    (results / "study.toml").write_text('[[table]]\nid = "a"\ntitle = "A"\nruns = ["first"]\nfigure = "a.svg"\n')
+    assert "| once " in run("eval", "study", "--results", str(results)).out
+    document = tmp_path / "doc.md"
+    document.write_text("<!-- table: a -->\n<!-- /table -->\n")
+    stale = run("eval", "study", str(document), "--check", "--results", str(results))
+    assert (stale.code, document.read_text().count("once")) == (1, 0)
+    assert "a.svg, doc.md" in stale.err
+    written = run("eval", "study", str(document), "--results", str(results))
+    assert written.code == 0, written.err
+    assert "| once " in document.read_text()
+    assert run("eval", "study", str(document), "--check", "--results", str(results)).code == 0
+    document.write_text(document.read_text().replace("| once ", "| twice "))
+    assert run("eval", "study", str(document), "--check", "--results", str(results)).code == 1
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden"])
+def test_a_kept_run_gets_a_plain_name(run: Run, board: Board, questions: str, name: str) -> None:
+    assert run("eval", questions, "--policy", "none", "--out", "out").code == 0
+    assert run("eval", "keep", "out", name, "--results", "results").code == 2

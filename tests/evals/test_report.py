@@ -146,8 +146,8 @@ def test_folders_without_a_run_are_refused(questions: Path, tmp_path: Path) -> N
 def test_compact_results_give_the_same_tables(questions: Path, tmp_path: Path) -> None:
     folder = run(questions, tmp_path / "a", ["none", "once", "mind"])
     write_compact(folder, tmp_path / "kept")
-    full, kept = report.build([folder]), report.build([tmp_path / "kept"])
-    assert msgspec.json.encode(full.datasets) == msgspec.json.encode(kept.datasets)
+    full, kept = (report.markdown(report.build([path])).partition("## ")[2] for path in (folder, tmp_path / "kept"))
+    assert full == kept
     assert (tmp_path / "kept" / "questions.jsonl").stat().st_size < 0.8 * (folder / "questions.jsonl").stat().st_size
     assert all(record.question == "" for record in read_records(tmp_path / "kept"))
     assert read_run(tmp_path / "kept") == read_run(folder)

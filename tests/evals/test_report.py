@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from mindchat import events as ev

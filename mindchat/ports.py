@@ -180,6 +180,10 @@ class Ask(Protocol):
         ...
 
 
+Basis = Literal["both", "reasoning", "passages"]
+"""What stands in the answer prompt beside the question: accepted sentences, passages, or both."""
+
+
 # ── plug-ins of the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -221,6 +225,10 @@ class Policy(Protocol):
 
     def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
         """Choose and order among the found passages."""
+        ...
+
+    def basis(self, hop: Hop, ask: Ask) -> Basis:
+        """What the answer rests on; asked once, when there are both sentences and passages."""
         ...
 
 

@@ -41,6 +41,9 @@ NOTHING_SAID = "Your documents do not say."
 def answer(turn: Turn) -> Generator[Event, None, Answer]:
     """One answer over question, facts, passages and reasoning (MIND §3.4), the context repeated (CoRe)."""
     yield turn.step("answer")
+    if turn.hop.sentences and turn.hop.passages and not turn.dropped:
+        turn.basis = turn.parts.policy.basis(turn.hop, turn.ask)
+        yield from turn.ask.drain()
     reading = yield from decide(turn)
     prompt, draft = yield from _draft(turn, reading)
     text = clean(draft.text).strip()
@@ -57,7 +60,7 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
     abstained, why = abstains(short, sure, turn.config.answer.abstain_below, measured)
     given = turn.hop.question.casefold()
     parts = [name for name, _, _, _ in find_names(short, turn.words) if name.casefold() not in given]
-    citations = () if abstained else cite(short, text, turn.hop.passages, parts)
+    citations = () if abstained else cite(short, text, turn.grounds(turn.hop).passages, parts)
     # words that were overruled are nothing to remember
     if not (turn.harvests or abstained or overruled) and turn.pending is not None:
         turn.harvests.append(Harvest(turn.hop.number, turn.pending[0], draft, turn.pending[1]))

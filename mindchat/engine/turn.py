@@ -26,7 +26,7 @@ from mindchat.engine.thoughts import Thoughts
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event
 from mindchat.language import language
-from mindchat.ports import Cancel
+from mindchat.ports import Basis, Cancel
 from mindchat.prompts.core import copies_of
 from mindchat.prompts.side import rewrite_prompt
 from mindchat.values import (
@@ -76,6 +76,7 @@ class Turn:
         self.stream_started = started
         self.stop = "answered"
         self.fruitless = 0
+        self.basis: Basis = "both"
         self.dropped = False
         """Whether a sentence was withdrawn for good: then the answer rests on the passages alone."""
         self.phase = "start"
@@ -214,8 +215,10 @@ class Turn:
         yield ev.TextRetracted(draft.text, "", len(draft.tokens))
 
     def grounds(self, hop: Hop) -> Hop:
-        """What the answer may rest on: after a sentence was withdrawn for good, what led to it is not trusted either."""
-        return replace(hop, accepted="", sentences=()) if self.dropped else hop
+        """What the answer may rest on: after a sentence was withdrawn for good, what led to it is not trusted either; else as the policy chose."""
+        if self.dropped or self.basis == "passages":
+            return replace(hop, accepted="", sentences=())
+        return replace(hop, passages=()) if self.basis == "reasoning" else hop
 
     def answered(self, draft: Draft) -> bool:
         """Whether the reasoning states its answer in full; a unit of tokens may end in the middle of that sentence."""

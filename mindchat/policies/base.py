@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mindchat.config import Config
 from mindchat.language import language
-from mindchat.ports import Ask
+from mindchat.ports import Ask, Basis
 from mindchat.values import Draft, Entity, Hop, Passage, Prompt, Query, Relation, Signal, Trigger, Verdict
 
 
@@ -54,6 +54,11 @@ class Base:
         """All of them."""
         del hop, ask
         return found
+
+    def basis(self, hop: Hop, ask: Ask) -> Basis:
+        """Both: the loop's one answer over reasoning and passages."""
+        del hop, ask
+        return "both"
 
 
 def scheduled(draft: Draft, reason: str) -> Trigger:

@@ -1,8 +1,8 @@
 """SeaKR: k samples of the next step; if their closing hidden states spread, the model does not know, and a passage is chosen that calms them.
 
-Owns: the policy seakr: gate, query, re-ranking. Does not own: sampling and hidden states (models), the log-determinant (signals).
-Source: arXiv:2406.19215 §3 and its code. Not taken over: the choice at the end between an answer from the rationale and one from the passages
-(the loop gives one answer from both). The paper's δ = -6 belongs to k = 20 samples: see carried().
+Owns: the policy seakr: gate, query, re-ranking, what the answer rests on. Does not own: sampling and hidden states (models), the log-determinant
+(signals). Source: arXiv:2406.19215 §3 and its code. The paper's δ = -6 belongs to k = 20 samples: see carried(). The final choice is made between
+answer prompts (rationale alone, passages alone), and only the chosen answer is then generated.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mindchat.answers import says_unknown
 from mindchat.clean import clean_line
 from mindchat.config import Config
 from mindchat.policies.base import Base, Rewriting
 from mindchat.policies.flare import sureness
-from mindchat.ports import Ask
+from mindchat.ports import Ask, Basis
+from mindchat.prompts.core.layouts import UserRole
 from mindchat.signals import log_det_gram
 from mindchat.values import Draft, Entity, Hop, Passage, Prompt, Query, Relation, Signal, Trigger, Verdict
 
@@ -65,19 +67,21 @@ class Seakr(Base):
         del hop
         self._rewriting.reset()
         k, found = self.config.seakr.k, self.config.retrieve.k
-        more = f" and each search up to {found} times {k} more" if self.config.seakr.rerank else ""
-        ask.note(f"SeaKR is slow: each sentence costs {k} further samples{more}.")
+        more = f", each search up to {found} times {k} more" if self.config.seakr.rerank else ""
+        ask.note(f"SeaKR is slow: each sentence costs {k} further samples{more}, and the answer {2 * k}.")
         return None
 
+    def _samples(self, prompt: Prompt, max_tokens: int, ask: Ask) -> list[Draft]:
+        """k samples with their closing states; those that say nothing are dropped."""
+        drafts = ask.sample(prompt, n=self.config.seakr.k, max_tokens=max_tokens, kind="sample", want=frozenset({Signal.HIDDEN}), stop=("\n",))
+        return [draft for draft in drafts if draft.text.strip() and draft.hidden is not None]
+
     def _measure(self, prompt: Prompt, ask: Ask) -> tuple[float, float, int]:
-        """(U, mean squared length, samples used); empty samples are dropped. NaN if fewer than two are left."""
-        options = self.config.seakr
-        want = frozenset({Signal.HIDDEN})
-        drafts = ask.sample(prompt, n=options.k, max_tokens=self.config.engine.sentence_tokens, kind="sample", want=want, stop=("\n",))
-        states = [draft.hidden for draft in drafts if draft.text.strip() and draft.hidden is not None]
+        """(U, mean squared length, samples used) of the next sentence. NaN if fewer than two samples are left."""
+        states = [draft.hidden for draft in self._samples(prompt, self.config.engine.sentence_tokens, ask)]
         if len(states) < 2:
             return math.nan, math.nan, len(states)
-        return log_det_gram(states, options.alpha), strength(states), len(states)
+        return log_det_gram(states, self.config.seakr.alpha), strength(states), len(states)
 
     def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
         """Samples of the same step; a step that states the answer, or is written after a search, is accepted."""
@@ -115,3 +119,21 @@ class Seakr(Base):
         best = min(measured, key=lambda item: item[:2])
         ask.note("SeaKR: " + "; ".join(f"{p.title or p.id}: U {u:.2f}" for u, _, p in measured) + f". Kept: {best[2].title or best[2].id}.")
         return [best[2]]
+
+    def basis(self, hop: Hop, ask: Ask) -> Basis:
+        """Rationale or passages, whichever answers with the lower U; one whose samples mostly do not know loses. Both if neither can be measured."""
+        if not self.config.answer.reasoning:
+            return "both"
+        states = {"reasoning": replace(hop, passages=()), "passages": replace(hop, accepted="", sentences=())}
+        found = {name: self._doubt(UserRole(self.config).answer(state, 0, ()), ask) for name, state in states.items()}
+        ask.note("SeaKR, answer: " + ", ".join(f"from the {name} alone U {u:.2f}" for name, u in found.items()) + ".")
+        if all(math.isinf(u) for u in found.values()):
+            return "both"
+        return "reasoning" if found["reasoning"] < found["passages"] else "passages"  # equal: what can be cited
+
+    def _doubt(self, prompt: Prompt, ask: Ask) -> float:
+        """U of an answer; ∞ if fewer than two samples say anything or most of them say that they do not know."""
+        drafts = self._samples(prompt, self.config.answer.max_tokens, ask)
+        if len(drafts) < 2 or sum(says_unknown(draft.text) for draft in drafts) * 2 > len(drafts):
+            return math.inf
+        return log_det_gram([draft.hidden for draft in drafts], self.config.seakr.alpha)

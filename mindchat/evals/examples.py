@@ -56,6 +56,8 @@ class Gold(Struct, frozen=True):
     demonyms: tuple[str, ...] = ()
     """2WikiMultihopQA v1.1: accepted by the official scorer only."""
     supporting: tuple[Support, ...] = ()
+    sentences: tuple[tuple[str, str], ...] = ()
+    """Supporting sentences: (pid of the passage, or its title where the id is unknown; the sentence's text, "" where the passage is missing)."""
     entities: tuple[str, ...] = ()
     """Names on the reasoning path (titles of supporting passages, objects of gold triples)."""
     facts: tuple[tuple[str, str, str], ...] = ()

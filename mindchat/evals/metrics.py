@@ -37,23 +37,31 @@ def exact(prediction: str, gold: str) -> float:
     return float(normalise(prediction) == normalise(gold))
 
 
-def token_f1(prediction: str, gold: str, *, polar: bool) -> float:
-    """Bag-of-tokens F1 in [0, 1].
+def overlap(prediction: str, gold: str, *, polar: bool) -> tuple[float, float]:
+    """(precision, recall) of the bags of tokens, each in [0, 1].
 
     polar: HotpotQA's rule, by which yes, no and noanswer on either side score 0 unless both sides are equal. Without it (MuSiQue, SQuAD)
     two empty strings score 1.
     """
     guess, truth = normalise(prediction), normalise(gold)
     if polar and guess != truth and (guess in _POLAR or truth in _POLAR):
-        return 0.0
+        return 0.0, 0.0
     a, b = guess.split(), truth.split()
     if not a or not b:
-        return float(a == b and not polar)
+        both = float(a == b and not polar)
+        return both, both
     common = sum((Counter(a) & Counter(b)).values())
-    if not common:
-        return 0.0
-    precision, recall = common / len(a), common / len(b)
-    return 2 * precision * recall / (precision + recall)
+    return common / len(a), common / len(b)
+
+
+def harmonic(precision: float, recall: float) -> float:
+    """F1 of a precision and a recall; 0 if both are."""
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def token_f1(prediction: str, gold: str, *, polar: bool) -> float:
+    """Bag-of-tokens F1 in [0, 1]; see overlap for the yes/no rule."""
+    return harmonic(*overlap(prediction, gold, polar=polar))
 
 
 def contains(prediction: str, gold: str) -> float:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from mindchat.answers import extract_short
 from mindchat.config import Config
 from mindchat.errors import CapabilityError, ConfigError, DeadlineError, Interrupted, MindChatError, ResourceError, UsageError
-from mindchat.evals import behaviour, metrics
+from mindchat.evals import behaviour, joint, metrics
 from mindchat.evals.arms import Arm
 from mindchat.evals.examples import CorpusSpec, Item, corpus_for
 from mindchat.evals.planning import Plan
@@ -230,7 +230,7 @@ def ask_one(make_session: MakeSession, arm: Arm, item: Item, corpus: CorpusSpec,
         answer=str(shown["answer"])[:2000],
         gold=gold.answers,
         scores=scores,
-        measures=dict(behaviour.judge(trace, example, gold)),
+        measures={**behaviour.judge(trace, example, gold), **(joint.judge(trace, prediction, example, gold) if failure is None else {})},
         counts=shown["counts"],
         timing=timing,
         confidence=shown["confidence"],

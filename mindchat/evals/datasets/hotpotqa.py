@@ -22,7 +22,9 @@ def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
         answer = str(require_label(row, "answer", path))
         sources = tuple(paragraphs(row["context"]))
         supporting = supports(row.get("supporting_facts") or (), sources)
-        gold = Gold((answer,), str(row.get("type") or ""), supporting=supporting, entities=tuple(s.title for s in supporting))
+        said = sentences(row.get("supporting_facts") or (), row["context"], sources)
+        kind, titles = str(row.get("type") or ""), tuple(s.title for s in supporting)
+        gold = Gold((answer,), kind, supporting=supporting, sentences=said, entities=titles)
         yield Item(Example(str(row["_id"]), DATASET, clean_line(row["question"]), sources), gold)
 
 
@@ -38,3 +40,14 @@ def supports(facts: Sequence[Any], sources: Sequence[Source]) -> tuple[Support, 
     pids = {source.title: source.pid for source in reversed(sources)}
     titles = dict.fromkeys(clean_line(title) for title, _ in facts)
     return tuple(Support(title, pids.get(title)) for title in titles)
+
+
+def sentences(facts: Sequence[Any], context: Sequence[Any], sources: Sequence[Source]) -> tuple[tuple[str, str], ...]:
+    """[[title, sentence number], …] as (pid or title, text), each once; a number past the paragraph's end (the files have some) has no text."""
+    pids = {source.title: source.pid for source in reversed(sources)}
+    texts = {clean_line(title): [clean_line(part) for part in parts] for title, parts in reversed(list(context))}
+    found = []
+    for title, number in dict.fromkeys((clean_line(title), int(number)) for title, number in facts):
+        parts = texts.get(title, [])
+        found.append((pids.get(title, title), parts[number] if 0 <= number < len(parts) else ""))
+    return tuple(found)

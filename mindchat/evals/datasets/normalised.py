@@ -31,12 +31,21 @@ def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
             answers=answers,
             type=kind,
             supporting=supporting,
+            sentences=_sentences(meta, supporting),
             entities=on_path([support.title for support in supporting], facts),
             facts=facts,
             steps=_steps(meta),
             answerable=(dataset, kind) not in _UNANSWERABLE,
         )
         yield Item(Example(str(row["id"]), dataset, clean_line(row["question"]), sources), gold)
+
+
+def _sentences(meta: Mapping[str, Any], supporting: tuple[Support, ...]) -> tuple[tuple[str, str], ...]:
+    """The supporting sentences of HotpotQA and 2Wiki, where the file has them."""
+    pids = {support.title: str(support.pid) for support in reversed(supporting)}
+    rows = [row for row in meta.get("supporting_sentences") or () if isinstance(row, Mapping)]
+    pairs = [(clean_line(str(row["title"])), clean_line(str(row.get("sentence") or ""))) for row in rows]
+    return tuple(dict.fromkeys((pids.get(title, title), text) for title, text in pairs))
 
 
 def _steps(meta: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:

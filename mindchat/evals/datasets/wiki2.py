@@ -11,7 +11,7 @@ from typing import Any
 
 from mindchat.clean import clean_line
 from mindchat.evals.datasets import read_rows, require_label
-from mindchat.evals.datasets.hotpotqa import paragraphs, supports
+from mindchat.evals.datasets.hotpotqa import paragraphs, sentences, supports
 from mindchat.evals.examples import Example, Gold, Item, on_path
 
 DATASET = "2wikimultihopqa"
@@ -33,6 +33,7 @@ def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
             type=str(row.get("type") or ""),
             demonyms=tuple(map(str, known.get("demonyms") or ())),
             supporting=supporting,
+            sentences=sentences(row.get("supporting_facts") or (), row["context"], sources),
             entities=on_path([s.title for s in supporting], facts),
             facts=facts,
         )

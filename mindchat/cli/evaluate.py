@@ -28,7 +28,9 @@ class EvalGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the verb in front unless one is there."""
-        return super().parse_args(ctx, args if args[:1] and args[0] in self.commands else [RUN, *args])
+        words = args if args[:1] and args[0] in self.commands else [RUN, *args]
+        ctx.obj = words[1:]  # as they were typed, for the shards of --ray
+        return super().parse_args(ctx, list(words))
 
 
 app = typer.Typer(cls=EvalGroup, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT, help="Measure answers over data sets.")
@@ -36,6 +38,7 @@ app = typer.Typer(cls=EvalGroup, add_completion=False, rich_markup_mode=None, co
 
 @app.command(RUN, epilog="mindchat eval report DIR... merges runs into tables.")
 def run(
+    typed: typer.Context,
     files: Annotated[list[Path], typer.Argument(metavar="DATASET.jsonl...", exists=True, dir_okay=False, help="Question files.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for records and reports.")],
     model: Annotated[str | None, typer.Option("-m", "--model", metavar="MODEL[,…]", help="Models.")] = None,
@@ -58,6 +61,9 @@ def run(
         float | None, typer.Option("--timeout", metavar="SECONDS", help="Give up a question after this long; it counts as wrong.")
     ] = None,
     shard: Annotated[str, typer.Option("--shard", metavar="I/N", help="Only every N-th question, from the I-th.")] = "1/1",
+    ray: Annotated[
+        int | None, typer.Option("--ray", metavar="N", min=1, help="Run N shards on a Ray cluster whose machines all see --out and the files.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -80,11 +86,14 @@ def run(
         options.check_names(Setup(arm.config, setup.paths, setup.loaded))
     narrator, cancel = Narrator(), Cancel()
     with cancelling(cancel):
-        make = wiring.open_evaluation(setup.config, setup.paths)
-        events = runner.evaluate(plan, make, out=out, resume=resume, shard=evaluating.shard(shard), timeout=timeout, cancel=cancel)
         try:
-            for event in events:
-                evaluating.tell(event, narrator)
+            if ray is not None:
+                evaluating.on_ray(typed.obj, ray, narrator, cancel)
+            else:
+                make = wiring.open_evaluation(setup.config, setup.paths)
+                events = runner.evaluate(plan, make, out=out, resume=resume, shard=evaluating.shard(shard), timeout=timeout, cancel=cancel)
+                for event in events:
+                    evaluating.tell(event, narrator)
         except Interrupted as error:
             raise Interrupted("The run was interrupted.", "Every finished question is kept; --resume goes on.") from error
     narrator.clear()

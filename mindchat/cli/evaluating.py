@@ -6,12 +6,14 @@ Owns: these. Does not own: the commands (evaluate.py, evaluate_rind.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from mindchat.clean import clean_line
 from mindchat.cli.output import Narrator, duration
 from mindchat.cli.settings import Setup
-from mindchat.errors import UsageError
+from mindchat.errors import MindChatError, UsageError
+from mindchat.ports import Cancel
 
 
 def shard(text: str) -> tuple[int, int]:
@@ -31,6 +33,34 @@ def models(setup: Setup, names: Sequence[str] | None = None) -> dict[str, Any]:
         model = store.info(name)
         facts[name] = {"id": model.id, "sha256": model.sha256, "source": model.source}
     return facts
+
+
+def on_ray(typed: Sequence[str], shards: int, narrator: Narrator, cancel: Cancel) -> None:
+    """The same command on a Ray cluster, a share of the questions each. Raises MindChatError if a shard fails; what it recorded stays."""
+    from mindchat.evals.cluster import run_on_ray
+
+    failed = []
+    for ended in run_on_ray(without_ray(typed), shards, folder=str(Path.cwd()), cancel=cancel):
+        narrator.note(f"shard {ended.shard} of {ended.of} ended" + (f" with exit code {ended.exit_code}" if ended.exit_code else ""))
+        if ended.exit_code:
+            failed.append(ended)
+    if failed:
+        tail = clean_line(failed[0].tail, 300)
+        raise MindChatError(f"{len(failed)} of {shards} shards failed. The first: {tail}", "Start the command again; what is recorded stays.")
+
+
+def without_ray(typed: Sequence[str]) -> list[str]:
+    """The words of the command without --ray N and --shard I/N."""
+    kept: list[str] = []
+    skip = False
+    for word in typed:
+        if skip or word.startswith(("--ray=", "--shard=")):
+            skip = False
+        elif word in ("--ray", "--shard"):
+            skip = True
+        else:
+            kept.append(word)
+    return kept
 
 
 def tell(event: Any, narrator: Narrator) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from mindchat.errors import ResourceError, UsageError
+from mindchat.ports import NEVER, Cancel
 
 
 class ShardEnded(Struct, frozen=True, tag_field="type", tag="ShardEnded"):
@@ -33,16 +34,29 @@ def command(arguments: Sequence[str], shard: int, of: int) -> list[str]:
     return [sys.executable, "-m", "mindchat", "eval", *kept, "--shard", f"{shard}/{of}", "--resume"]
 
 
-def run_shard(words: Sequence[str]) -> tuple[int, str]:
-    """Run one process to its end: (exit code, last lines of standard error)."""
-    done = subprocess.run(list(words), capture_output=True, text=True, errors="replace", check=False)
+def run_shard(words: Sequence[str], folder: str = ".") -> tuple[int, str]:
+    """Run one process in a folder to its end: (exit code, last lines of standard error). It is killed if the task is."""
+    done = subprocess.run(list(words), cwd=folder, capture_output=True, text=True, errors="replace", check=False)
     return done.returncode, "\n".join(done.stderr.splitlines()[-5:])
 
 
-def run_on_ray(arguments: Sequence[str], shards: int, *, address: str = "auto", cpus: float = 1.0, ray: Any = None) -> Iterator[ShardEnded]:
-    """Start every shard as a Ray task of `cpus` processors and yield each as it ends. `ray`: the module, for tests.
+POLL_SECONDS = 1.0
 
-    arguments: those of `mindchat eval`, without --shard. Raises UsageError if Ray is not installed, ResourceError if no cluster answers.
+
+def run_on_ray(
+    arguments: Sequence[str],
+    shards: int,
+    *,
+    folder: str = ".",
+    address: str = "auto",
+    cpus: float = 1.0,
+    cancel: Cancel = NEVER,
+    ray: Any = None,
+) -> Iterator[ShardEnded]:
+    """Start every shard as a Ray task of `cpus` processors in `folder` and yield each as it ends. `ray`: the module, for tests.
+
+    arguments: those of `mindchat eval`, without --shard. Raises UsageError if Ray is not installed, ResourceError if no cluster answers, Interrupted
+    when cancelled, after the shards have been told to stop.
     """
     if shards < 1:
         raise UsageError(f"{shards} shards cannot be run.", "Give at least one.")
@@ -53,12 +67,17 @@ def run_on_ray(arguments: Sequence[str], shards: int, *, address: str = "auto", 
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ResourceError(f"No Ray cluster answers at {address}: {error}", "Start one with: ray start --head") from error
     task = ray.remote(num_cpus=cpus)(run_shard)
-    waiting = {task.remote(command(arguments, shard, shards)): shard for shard in range(1, shards + 1)}
-    while waiting:
-        ready, _ = ray.wait(list(waiting), num_returns=1)
-        for reference in ready:
-            code, tail = ray.get(reference)
-            yield ShardEnded(waiting.pop(reference), shards, code, tail)
+    waiting = {task.remote(command(arguments, shard, shards), folder): shard for shard in range(1, shards + 1)}
+    try:
+        while waiting:
+            cancel.check()
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=POLL_SECONDS)
+            for reference in ready:
+                code, tail = ray.get(reference)
+                yield ShardEnded(waiting.pop(reference), shards, code, tail)
+    finally:
+        for reference in waiting:
+            ray.cancel(reference)
 
 
 def _ray() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ def questions(tmp_path: Path) -> str:
     return "questions.jsonl"
 
 
-def records(folder: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
+def records(folder: Path, name: str = "questions.jsonl") -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
 def test_commas_make_arms_and_every_question_is_asked_of_each(run: Run, board: Board, questions: str, tmp_path: Path) -> None:
@@ -98,3 +99,29 @@ def test_a_finished_run_is_kept_and_its_table_put_into_a_document(run: Run, boar
 def test_a_kept_run_gets_a_plain_name(run: Run, board: Board, questions: str, name: str) -> None:
     assert run("eval", questions, "--policy", "none", "--out", "out").code == 0
     assert run("eval", "keep", "out", name, "--results", "results").code == 2
+
+
+def test_ray_runs_the_same_command_as_shards(run: Run, board: Board, questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindchat.evals import cluster
+
+    seen: list[list[str]] = []
+
+    def on_ray(arguments: list[str], shards: int, **rest: object) -> Iterator[cluster.ShardEnded]:
+        seen.append(arguments)
+        assert rest["folder"] == str(tmp_path)
+        for shard in range(1, shards + 1):
+            words = cluster.command(arguments, shard, shards)[3:]
+            yield cluster.ShardEnded(shard, shards, run(*words).code, "")
+
+    monkeypatch.setattr(cluster, "run_on_ray", on_ray)
+    done = run("eval", questions, "--policy", "none", "--ray", "2", "--out", "out")
+    assert done.code == 0, done.err
+    assert seen == [[questions, "--policy", "none", "--out", "out"]]
+    assert len(records(tmp_path / "out", "questions-1.jsonl")) + len(records(tmp_path / "out", "questions-2.jsonl")) == 3
+    assert "shard 2 of 2 ended" in done.err
+    assert done.out.endswith("out/report.md\n")
+
+    monkeypatch.setattr(cluster, "run_on_ray", lambda *_, **__: iter([cluster.ShardEnded(1, 1, 3, "no space left")]))
+    broken = run("eval", "run", questions, "--policy", "none", "--ray=1", "--out", "out", "--resume")
+    assert broken.code == 1
+    assert "no space left" in broken.err

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from mindchat.errors import ResourceError, UsageError
+from mindchat.errors import Interrupted, ResourceError, UsageError
 from mindchat.evals import cluster
 from mindchat.evals.cluster import ShardEnded, command, run_on_ray, run_shard
+from mindchat.ports import Cancel
 
 
 class FakeRay:
@@ -16,6 +17,7 @@ class FakeRay:
 
     def __init__(self, up: bool = True) -> None:
         self.up, self.cpus, self.results = up, 0.0, {}  # type: ignore[var-annotated]
+        self.cancelled: list[int] = []
 
     def is_initialized(self) -> bool:
         return False
@@ -31,14 +33,17 @@ class FakeRay:
             def __init__(self, function: Any) -> None:
                 self.function = function
 
-            def remote(task, words: Any) -> int:  # `self` is the fake cluster
-                self.results[len(self.results)] = task.function(words)
+            def remote(task, words: Any, folder: str) -> int:  # `self` is the fake cluster
+                self.results[len(self.results)] = task.function(words, folder)
                 return len(self.results) - 1
 
         return Task
 
-    def wait(self, references: list[int], num_returns: int) -> tuple[list[int], list[int]]:
+    def wait(self, references: list[int], num_returns: int, timeout: float) -> tuple[list[int], list[int]]:
         return references[-1:], references[:-1]
+
+    def cancel(self, reference: int) -> None:
+        self.cancelled.append(reference)
 
     def get(self, reference: int) -> Any:
         return self.results[reference]
@@ -52,12 +57,15 @@ def test_a_shard_is_the_same_command_with_its_share() -> None:
 def test_every_shard_is_run_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def run(words: list[str]) -> tuple[int, str]:
+    def run(words: list[str], folder: str) -> tuple[int, str]:
+        assert folder == "here"
         asked.append(words[words.index("--shard") + 1])
         return (3, "boom") if asked[-1] == "2/3" else (0, "")
 
     monkeypatch.setattr(cluster, "run_shard", run)
-    ended = list(run_on_ray(["x"], 3, ray=FakeRay()))
+    fake = FakeRay()
+    ended = list(run_on_ray(["x"], 3, folder="here", ray=fake))
+    assert fake.cancelled == []
     assert sorted(asked) == ["1/3", "2/3", "3/3"]
     assert ShardEnded(2, 3, 3, "boom") in ended
     assert sorted(one.shard for one in ended) == [1, 2, 3]
@@ -76,3 +84,14 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         list(run_on_ray(["x"], 1, ray=FakeRay(up=False)))
     with pytest.raises(UsageError, match="0 shards"):
         list(run_on_ray(["x"], 0))
+
+
+def test_a_cancelled_run_stops_its_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "run_shard", lambda words, folder: (0, ""))
+    fake, cancel = FakeRay(), Cancel()
+    ended = run_on_ray(["x"], 3, ray=fake, cancel=cancel)
+    assert next(ended).shard == 3
+    cancel.set()
+    with pytest.raises(Interrupted):
+        next(ended)
+    assert fake.cancelled == [0, 1]

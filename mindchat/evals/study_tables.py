@@ -74,6 +74,7 @@ COLUMNS: Mapping[str, tuple[str, Cell]] = {
     "p": ("McNemar p", _ahead(lambda found: number(found.mcnemar.p, 3))),
     **{name: (name.replace("_", " "), _measure(name)) for name in ("support_recall", "support_all", "support_precision", "trigger_precision")},
     **{name: (name.replace("_", " "), _measure(name)) for name in ("entity_coverage", "citation_precision", "citation_exact")},
+    **{name: (name.replace("_", " "), _measure(name)) for name in ("sp_em", "sp_f1", "joint_em", "joint_f1", "em_set", "f1_set", "em_dragin")},
 }
 """Column of a table of arms → heading and cell."""
 

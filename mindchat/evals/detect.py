@@ -92,7 +92,7 @@ def _share(fired: Sequence[bool], among: Sequence[bool]) -> float:
 
 
 def build(folders: Sequence[Path]) -> tuple[Detection, ...]:
-    """For each data set: all sentences, and each condition by itself. Raises UsageError if the folders hold other records."""
+    """For each data set: all sentences, those without copied names, and each condition by itself. Raises UsageError if the folders hold other records."""
     found = []
     for dataset, records in merge(folders).records.items():
         own = [record for record in records if dataset.endswith("one-hop")]
@@ -100,8 +100,10 @@ def build(folders: Sequence[Path]) -> tuple[Detection, ...]:
             raise UsageError("The folder holds no sentences about single hops.", "Fill it with mindchat eval rind.")
         arms = sorted({record.arm for record in own})
         name = dataset.removesuffix(" one-hop")
-        if len(arms) > 1:
-            found.append(detect(f"{name}, all", own))
+        found += [detect(f"{name}, all", own)] if len(arms) > 1 else []
+        # a copied name is caught by its spelling, whatever the signals say, so the signals are also judged without such sentences
+        clean = [record for record in own if not record.scores.get("copied")]
+        found += [detect(f"{name}, no copied names", clean)] if len(clean) < len(own) else []
         found += [detect(f"{name}, {arm.removeprefix('mind ')}", [record for record in own if record.arm == arm]) for arm in arms]
     return tuple(found)
 

@@ -228,3 +228,20 @@ def test_other_records_are_refused(questions: Path, tmp_path: Path) -> None:
     list(evaluate(todo, lambda c, s: ScriptedSession(c, s, lambda *_: "x"), out=tmp_path / "out"))
     with pytest.raises(UsageError, match="no sentences"):
         detect.build([tmp_path / "out"])
+
+
+def test_sentences_with_copied_names_are_also_left_out(facts: Path, tmp_path: Path) -> None:
+    class Copier(Session):
+        def ask(self, question: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
+            guard = Trigger("Imra", 7, 0.0, None, stands=False)
+            yield ev.SentenceJudged("It was Imra.", Verdict((word("Imra", 7, 0.2),), 1.2, trigger=guard), "mind")
+
+    def make(config: Config, corpus: CorpusSpec) -> Session:
+        return Session(corpus) if corpus.passages else Copier(corpus)
+
+    list(one_hop.evaluate(planned(facts), Config(), make, given=("none", "oracle"), n=8, out=tmp_path / "out"))
+    everything, rest, without, reading = detect.build([tmp_path / "out"])
+    assert (everything.sentences, everything.copied) == (16, 8)
+    assert (rest.sentences, rest.copied, rest.wrong) == (8, 0, 0)
+    assert (without.copied, reading.copied) == (8, 0)
+    assert "no copied names" in rest.name

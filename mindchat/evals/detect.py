@@ -92,7 +92,7 @@ def _share(fired: Sequence[bool], among: Sequence[bool]) -> float:
 
 
 def build(folders: Sequence[Path]) -> tuple[Detection, ...]:
-    """For each data set: all sentences, those without copied names, and each condition by itself. Raises UsageError if the folders hold other records."""
+    """For each data set: all sentences, those without copied names, each condition by itself. Raises UsageError if the folders hold other records."""
     found = []
     for dataset, records in merge(folders).records.items():
         own = [record for record in records if dataset.endswith("one-hop")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -125,3 +125,29 @@ def test_ray_runs_the_same_command_as_shards(run: Run, board: Board, questions: 
     broken = run("eval", "run", questions, "--policy", "none", "--ray=1", "--out", "out", "--resume")
     assert broken.code == 1
     assert "no space left" in broken.err
+
+
+def test_progress_says_how_much_is_left_and_failures_are_named() -> None:
+    from mindchat.cli.evaluating import tell
+    from mindchat.evals.runner import Asking, Finished, Planned, Scored
+
+    class Lines:
+        def __init__(self) -> None:
+            self.said: list[tuple[str, str]] = []
+
+        def __getattr__(self, kind: str) -> Callable[[str], None]:
+            return lambda text: self.said.append((kind, text))
+
+    lines = Lines()
+    tell(Planned(10, 2, ("none", "mind"), ("an oracle",)), lines)  # type: ignore[arg-type]
+    tell(Asking("mind", "q1", "Who?"), lines)  # type: ignore[arg-type]
+    tell(Scored("mind", "q1", 3, 10, {}, "no end", 2.0, 125.0), lines)  # type: ignore[arg-type]
+    tell(Finished(10, 1), lines)  # type: ignore[arg-type]
+    assert lines.said == [
+        ("note", "2 arms, 10 answers, 2 of them there already"),
+        ("warn", "an oracle"),
+        ("progress", "mind: Who?"),
+        ("warn", "mind q1 failed: no end"),
+        ("progress", "3 of 10 · 2.0 s · 2 min left"),
+        ("note", "10 answers, 1 failures"),
+    ]

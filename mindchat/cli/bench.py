@@ -18,7 +18,8 @@ import typer
 from mindchat.clean import clean_line
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
-from mindchat.cli.output import Narrator, write, write_json
+from mindchat.cli.bench_pairs import pairs, show
+from mindchat.cli.output import Narrator
 from mindchat.cli.settings import load
 from mindchat.errors import UsageError
 from mindchat.values import Message, Prompt, Text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mindchat.config import Config
 
 app = sub_app("Measure speed, each time beside a reference in the same run.")
+app.command()(pairs)
 
 STARTS = {
     "bare interpreter": ["-c", "pass"],
@@ -50,15 +52,6 @@ LOADS = {
 """The same with `--load`: what any program with these libraries pays, and ours with the model ready to answer."""
 
 
-def _show(found: Any, json: bool) -> None:
-    if json:
-        write_json(found)
-    else:
-        import msgspec
-
-        write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-
-
 @app.command()
 def startup(
     runs: Annotated[int, typer.Option("-n", min=1, help="Starts of each kind.")] = 9,
@@ -80,7 +73,7 @@ def startup(
     medians = {name: statistics.median(taken) for name, taken in seconds.items()}
     bare = medians["bare interpreter"]
     rows = {name: {"seconds": taken, "times_bare": taken / bare} for name, taken in medians.items()}
-    _show({"runs": runs, "startup": rows}, json)
+    show({"runs": runs, "startup": rows}, json)
 
 
 def _start(arguments: Sequence[str]) -> float:
@@ -123,7 +116,7 @@ def retrieve(
             index.close()
             registry.close()
     narrator.clear()
-    _show(msgspec.to_builtins(found), json)
+    show(msgspec.to_builtins(found), json)
 
 
 @app.command()
@@ -142,7 +135,7 @@ def decode(
     if not sizes:
         raise UsageError(f"--lengths {lengths} holds no number.", "For example --lengths 500,1500.")
     loaded = _load(sets or [], model)
-    _show(bench.bench_decode(loaded, _text(), lengths=sizes, tokens=tokens, repeats=repeats), json)
+    show(bench.bench_decode(loaded, _text(), lengths=sizes, tokens=tokens, repeats=repeats), json)
 
 
 @app.command()
@@ -167,7 +160,7 @@ def cache(
         narrator.progress(f"{name}: {len(prompts)} calls, twice")
         found[name] = bench.bench_cache(loaded, prompts, tokens=tokens, fixed=fixed)
     narrator.clear()
-    _show({"cache": found}, json)
+    show({"cache": found}, json)
 
 
 def _calls(config: Config, model: Any) -> tuple[dict[str, list[Prompt]], Sequence[int]]:
@@ -198,7 +191,7 @@ def arithmetic(
     """Weight-only int8 steps and bfloat16 prefill beside fp32: speed, KL divergence, change of entropy, share of equal top tokens."""
     from mindchat import bench
 
-    _show(bench.bench_arithmetic(_load([*(sets or []), "model.arithmetic=fp32"], model), _text(), tokens=tokens), json)
+    show(bench.bench_arithmetic(_load([*(sets or []), "model.arithmetic=fp32"], model), _text(), tokens=tokens), json)
 
 
 def _load(sets: Sequence[str], model: str | None) -> Any:

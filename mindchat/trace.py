@@ -70,6 +70,8 @@ class Trace(Struct, frozen=True):
     reasoning: str = ""
     answer_text: str = ""
     """Answer words as they stream; the final form is in `answer`."""
+    answer_tokens: tuple[Token, ...] = ()
+    """The tokens of the accepted answer with their entropies; empty if the answer was picked from the passages instead."""
     sentences: tuple[SentenceView, ...] = ()
     hops: tuple[HopView, ...] = ()
     contexts: tuple[ev.PromptBuilt, ...] = ()
@@ -133,7 +135,8 @@ def _retracted(trace: Trace, event: ev.TextRetracted) -> Trace:
 def _accepted(trace: Trace, event: ev.DraftAccepted) -> Trace:
     kept = trace.kept_tokens + event.tokens
     if event.channel == "answer":
-        return replace(trace, drafting=(), answer_text=trace.answer_text + event.text, kept_tokens=kept)
+        words = trace.drafting if event.tokens else ()  # none: other words than the drafted ones became the answer
+        return replace(trace, drafting=(), answer_tokens=words, answer_text=trace.answer_text + event.text, kept_tokens=kept)
     judged = trace.sentences[-1:] and trace.sentences[-1].text == event.text  # thinking before the answer is accepted without a verdict
     return replace(_sentence(trace, accepted=True) if judged else trace, drafting=(), reasoning=trace.reasoning + event.text, kept_tokens=kept)
 

@@ -93,8 +93,8 @@ def _ranked(p: Passage, rank: int) -> Passage:
 
 
 def config(*assignments: str) -> Config:
-    """Default settings with `section.key=value` changes; the scripted tests run without repeated context and from MIND's own start."""
-    return load_config(environ={}, assignments=("layout.repeat=0", "rind.first=false", *assignments)).config
+    """Default settings with `section.key=value` changes; the scripted tests run MIND from its own start, without repeated context."""
+    return load_config(environ={}, assignments=("engine.policy=mind", "layout.repeat=0", "rind.first=false", *assignments)).config
 
 
 def plug(table: Mapping[str, str], name: str, settings: Config) -> Any:

@@ -61,6 +61,16 @@ async def test_mark_in_the_answer_opens_its_passage(stage: Any, fakes: Any) -> N
         await s.until(lambda: s.app.screen.id == "passage")
 
 
+@pytest.mark.parametrize(("typed", "opens"), [("[2]", True), (" [2] ", True), ("[9]", False)])
+async def test_a_mark_at_the_prompt_opens_its_passage_and_is_never_a_question(stage: Any, fakes: Any, typed: str, opens: bool) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        turns = len(s.chat.turns)
+        await s.say(typed)
+        await s.until(lambda: s.app.screen.id == "passage" if opens else any("unverified" in note.message for note in s.app._notifications))
+        assert len(s.chat.turns) == turns
+
+
 async def test_unknown_mark_is_called_unverified(stage: Any, fakes: Any) -> None:
     async with stage() as s:
         await s.answer(fakes.QUESTION)
@@ -157,12 +167,12 @@ async def test_compare_asks_again_and_leaves_the_session_as_it_was(stage: Any, f
             ev.TurnStarted(text, text, "m", "none", "none", 0, "user", "same"),
             ev.AnswerReady(Answer("I am not sure", s.session.config.engine.policy + " " + s.session.config.memory.mode, True, 0.2), "answered", 2.0),
         ]
-        await s.say("/compare engine.policy=once layout.repeat=0")
+        await s.say("/compare engine.policy=mind layout.repeat=0")
         await s.until(lambda: s.app.screen.id == "compare" and "≠ answers differ" in s.text())
         text = s.text()
-        assert "now: mind/auto" in text
-        assert "engine.policy=once layout.repeat=0" in text
-        assert "once readonly" in text
+        assert "now: once/auto" in text
+        assert "engine.policy=mind layout.repeat=0" in text
+        assert "mind readonly" in text
         assert "◂ fewest" in text
         await s.pilot.press("escape")
         assert (s.session.config, s.session.id, s.session.history, s.session.turns) == before

@@ -10,6 +10,7 @@ from typing import Any
 from mindchat import events as ev
 from mindchat.errors import ModelMissingError
 from mindchat.tui.bridge import EventsArrived, StartFailed, failure
+from mindchat.values import Answer, Token
 
 
 async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> None:
@@ -69,6 +70,20 @@ async def test_word_cursor_shows_entropy_and_attention(stage: Any, fakes: Any) -
         await s.pilot.press("left")
         assert "score S = H·a·s 1.040" in s.pane("uncertainty")
         assert "raw 0.120" in s.pane("uncertainty")
+
+
+async def test_the_answers_own_words_show_how_unsure_they_were(stage: Any, fakes: Any) -> None:
+    """Also under a policy that does not reason, where no sentence is judged."""
+    words = [Token(0, 1, "Lo", -0.1, 0.25), Token(1, 2, "is", -0.1, 1.75)]
+    async with stage() as s:
+        s.session.script = lambda text: [
+            ev.TurnStarted(text, text, "m", "once", "auto", 1, "user", "same"),
+            *(ev.TokenDrafted(token, "answer") for token in words),
+            ev.DraftAccepted("Lois", "answer", 2),
+            ev.AnswerReady(Answer("Lois", "Lois", False, 0.4), "answered", 1.0),
+        ]
+        await s.say(fakes.QUESTION)
+        await s.until(lambda: "mean 1.00  peak 1.75 at “is”" in s.pane("uncertainty"))
 
 
 async def test_escape_stops_and_the_app_goes_on(stage: Any, fakes: Any) -> None:

@@ -6,6 +6,7 @@ events mean (trace.fold). News comes as messages of the bridge; a turn id that i
 
 from __future__ import annotations
 
+import re
 import time
 from typing import ClassVar
 
@@ -41,6 +42,7 @@ WIDTHS = (42, 55, 30)
 """Shares of the side column in percent, in the order of the resize key."""
 RECENT = 5
 """Turns from which the expected duration is taken."""
+_CITED = re.compile(r"\[(\d{1,4})\]")
 
 
 class ChatScreen(Screen[None]):
@@ -111,6 +113,8 @@ class ChatScreen(Screen[None]):
         self.prompts.add(event.text, keep=not self.view.incognito)
         if event.text.startswith("/") and not event.text.startswith("//"):
             await self.slash.run(event.text)
+        elif cited := _CITED.fullmatch(event.text.strip()):
+            self.slash.open_citation(self.newest.trace if self.newest is not None else Trace(), int(cited[1]))
         else:
             await self.ask(event.text.removeprefix("/") if event.text.startswith("//") else event.text)
 

@@ -87,6 +87,18 @@ def painted_drafting(tokens: tuple[Token, ...]) -> Content:
     return block(*parts)
 
 
+def painted_answer(tokens: tuple[Token, ...]) -> list[Content]:
+    """The answer's own words by entropy: no policy judges them, but every policy, also one that does not reason, ends in them."""
+    measured = [token for token in tokens if token.entropy is not None]
+    if not measured:
+        return []
+    mean = sum(token.entropy or 0.0 for token in measured) / len(measured)
+    peak = max(measured, key=lambda token: token.entropy or 0.0)
+    head = line(("answer ", f"bold {ACCENT}"), ("entropy only, in nats", FAINT))
+    foot = line(("mean ", MUTED), f"{mean:.2f}", ("  peak ", MUTED), f"{peak.entropy:.2f}", (f" at “{short(peak.text.strip(), 24)}”", MUTED))
+    return [line(""), head, painted_drafting(tokens), foot]
+
+
 def turn_scores(trace: Trace) -> list[float]:
     """S/θ of every content word of the turn, in order; entropies of words still being drafted follow."""
     judged = [share(word, view.verdict.threshold) for view in trace.sentences for word in view.verdict.words if word.content]
@@ -124,6 +136,8 @@ Every word of the model's reasoning with its score S = H · a · s: entropy, att
 
 `▁`…`█` is S against the sentence's threshold θ · underlined: at least half of θ · **bold ▲**: at or over θ, so MindChat looks it up.
 
+The answer's words stand last, by entropy alone: no policy judges them.
+
 `←` `→` walk through the words; the numbers of the chosen word stand below the turn's sparkline.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -154,7 +168,7 @@ Every word of the model's reasoning with its score S = H · a · s: entropy, att
     def painted(self) -> Content | None:
         """Sparkline, the chosen word, sentences, the draft."""
         trace = self.trace
-        if not trace.sentences and not trace.drafting:
+        if not (trace.sentences or trace.drafting or trace.answer_tokens):
             return None
         rows: list[Content] = []
         if scores := turn_scores(trace):
@@ -172,4 +186,4 @@ Every word of the model's reasoning with its score S = H · a · s: entropy, att
                 line(("now ", f"bold {ACCENT}"), ("entropy only, judged at the sentence's end", FAINT)),
                 painted_drafting(trace.drafting),
             ]
-        return lines(rows)
+        return lines(rows + painted_answer(trace.answer_tokens))

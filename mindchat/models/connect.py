@@ -83,7 +83,7 @@ def find_out(wire: Wire, section: ModelSection, cancel: Cancel = NEVER) -> Abili
         mode = "instruct"
     widest = max((len(each.top) for each in scored), default=0)
     usage: Mapping[str, Any] = next((event["usage"] for event in reversed(events) if event.get("usage")), {})
-    tokens = int(usage.get("prompt_tokens") or 0)
+    tokens = int(usage.get("prompt_tokens") or 0) or _counted(wire, model, mode, limit, cancel)
     found = Abilities(
         model,
         window or WINDOW,
@@ -161,6 +161,19 @@ def _first_answer(wire: Wire, model: str, cancel: Cancel) -> tuple[Mode, int, bo
                 limit = LIMITS[1]
     assert last is not None
     raise last
+
+
+def _counted(wire: Wire, model: str, mode: Mode, limit: str, cancel: Cancel) -> int:
+    """Tokens of the sample as the server counts them outside a stream (llama-cpp-python sends none within one); 0 if it never does."""
+    messages = [{"role": "user", "content": _SAMPLE}, {"role": "assistant", "content": _OPEN}]
+    body = {"model": model, "messages": messages, "temperature": 0, limit: 1, **settings_of(mode, 0, False)}
+    try:
+        usage = wire.post("chat/completions", body, cancel).get("usage")
+    except ServerError as error:
+        if error.status in REFUSED:
+            return 0
+        raise
+    return int(usage.get("prompt_tokens") or 0) if isinstance(usage, dict) else 0
 
 
 def _scores_prompts(wire: Wire, model: str, cancel: Cancel) -> bool:

@@ -35,6 +35,8 @@ class FakeServer:
         self.cut_after = -1
         """Break the connection after so many events, once."""
         self.usage = True
+        self.stream_usage = True
+        """Whether a stream ends with token counts, if they are asked for; llama-cpp-python gives them outside a stream only."""
         self.per_request = 99
         self.asked: list[dict[str, Any]] = []
         self.written = 0
@@ -109,7 +111,7 @@ def handler(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             events: list[dict[str, Any]] = [{"choices": [{"delta": {"role": "assistant", "content": ""}}]}]
             events += [{"choices": [{"delta": {"content": t}, **self._logprobs(body, [t])}]} for t in tokens]
             events.append({"choices": [{"delta": {}, "finish_reason": finish}]})
-            if fake.usage and "stream_options" in body:
+            if fake.usage and fake.stream_usage and "stream_options" in body:
                 events.append({"choices": [], **self._usage(len(tokens))})
             fake.written = 0
             try:

@@ -90,6 +90,14 @@ def test_a_server_that_can_less_is_known_for_it(fake: FakeServer, mode: str, top
     assert ("no log-probabilities" in " ".join(model.notes)) == (top == 0)
 
 
+def test_tokens_are_counted_outside_a_stream_where_it_does_not_count_them(fake: FakeServer) -> None:
+    counted = connect(fake).abilities.letters
+    fake.stream_usage = False
+    assert connect(fake).abilities.letters == counted != 3.0
+    fake.usage = False
+    assert connect(fake).abilities.letters == 3.0
+
+
 def test_a_log_probability_alone_is_no_entropy(fake: FakeServer) -> None:
     fake.chosen_only = True
     model = connect(fake)

@@ -22,7 +22,7 @@ from mindchat.cli.bench_pairs import pairs, show
 from mindchat.cli.output import Narrator
 from mindchat.cli.settings import load
 from mindchat.errors import UsageError
-from mindchat.values import Message, Prompt, Text
+from mindchat.values import Hop, Message, Passage, Prompt, Text
 
 if TYPE_CHECKING:
     from mindchat.config import Config
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 app = sub_app("Measure speed, each time beside a reference in the same run.")
 app.command()(pairs)
 
+QUESTION = "Where was the director of Metropolis born?"
+"""What is asked over the demo's documents."""
 STARTS = {
     "bare interpreter": ["-c", "pass"],
     "mindchat --version": ["-m", "mindchat", "--version"],
@@ -143,19 +145,26 @@ def cache(
     model: options.ModelName = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens written per call.")] = 32,
     turns: Annotated[Path | None, typer.Option("--turns", metavar="FILE", help="Events of recorded turns (.jsonl) to use instead.")] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of a second copy's cost; the median counts.")] = 5,
+    only_copy: Annotated[bool, typer.Option("--only-copy", help="Only what a second copy of the documents costs.")] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """The calls of a five-hop question, with its documents once and twice, and a second turn: with the prefix cache and without."""
+    """The calls of a five-hop question, with its documents once and twice, and a second turn, with reuse and without; a second copy's cost."""
     from mindchat import bench
+    from mindchat.bench.repetition import bench_repetition
 
     if turns is not None and not turns.is_file():
         raise UsageError(f"There is no file {clean_line(str(turns))}.", "Check the path.")
     lines = None if turns is None else turns.read_bytes().splitlines()
     recorded = None if lines is None else bench.recorded(lines)
     loaded = _load(sets or [], model)
-    calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else _calls(load(sets or []).config, loaded)
-    narrator, found = Narrator(), {}
+    config, narrator, found = load(sets or []).config, Narrator(), dict[str, Any]()
+    if recorded is None:
+        narrator.progress("a second copy, beside a plain prefill of its tokens")
+        composer, passages = _laid(config)
+        found["a second copy"] = bench_repetition(loaded, composer, Hop(0, QUESTION, passages=passages[:6]), repeats=repeats)
+    calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else ({}, ()) if only_copy else _calls(config, loaded)
     for name, prompts in calls.items():
         narrator.progress(f"{name}: {len(prompts)} calls, twice")
         found[name] = bench.bench_cache(loaded, prompts, tokens=tokens, fixed=fixed)
@@ -165,20 +174,26 @@ def cache(
 
 def _calls(config: Config, model: Any) -> tuple[dict[str, list[Prompt]], Sequence[int]]:
     """The built-in rows of calls by name, and the ids of the instructions that all of them begin with."""
-    from mindchat import bench, wiring
+    from mindchat import bench
     from mindchat.models.cache import shared
-    from mindchat.prompts import COMPOSERS
-    from mindchat.values import Hop, Passage
 
-    composer = wiring.plug(COMPOSERS, config.layout.role, "role")(config)
-    texts = [text for text in _text().split("\n\n") if len(text) > 200 and ". " in text]
-    passages = [Passage(f"p{i}", f"demo/{i}", f"Document {i}", text, 0, len(text), rank=i) for i, text in enumerate(texts[:12], 1)]
+    composer, passages = _laid(config)
     first, second = (model.format.render(composer.reasoning(Hop(0, question), (), ())).ids for question in ("One?", "Two?"))
-    turn = ("Where was the director of Metropolis born?", "The director was born in Vienna.")
-    followed = [composer.reasoning(Hop(0, turn[0], passages=tuple(passages[:6])), (), ())]
+    turn = (QUESTION, "The director was born in Vienna.")
+    followed = [composer.reasoning(Hop(0, turn[0], passages=passages[:6]), (), ())]
     followed.append(Prompt((*followed[0].messages, Message("assistant", (Text(turn[1]),)), Message("user", (Text("And when?", "question"),)))))
     rows = {f"five hops, documents {['once', 'twice'][copies]}": bench.five_hops(composer, model, passages, copies) for copies in (0, 1)}
     return {**rows, "a second turn": followed}, first[: shared(first, second)]
+
+
+def _laid(config: Config) -> tuple[Any, tuple[Passage, ...]]:
+    """The composer that a question would get, and passages of the demo's documents."""
+    from mindchat import wiring
+    from mindchat.prompts import COMPOSERS
+
+    texts = [text for text in _text().split("\n\n") if len(text) > 200 and ". " in text]
+    passages = tuple(Passage(f"p{i}", f"demo/{i}", f"Document {i}", text, 0, len(text), rank=i) for i, text in enumerate(texts[:12], 1))
+    return wiring.plug(COMPOSERS, config.layout.role, "role")(config), passages
 
 
 @app.command()

@@ -46,7 +46,8 @@ class Backbone:
                 f"Models of type {kind} keep their past in a way that is not supported.", "Choose a Llama, Qwen, Mistral, Phi or Gemma."
             )
         parameters = inspect.signature(model.forward).parameters
-        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+        self.cache_name = "cache" if "cache" in parameters else "past_key_values"
+        """The argument by which the network takes its cache."""
         self._decoder = model.get_decoder()
         layers = self._decoder.layers
         self._middle = layers[max(len(layers) // 2 - 1, 0)]
@@ -74,7 +75,7 @@ class Backbone:
     @torch.inference_mode()
     def forward(self, ids: Tensor, kv: KV, logits: int = 0) -> Tensor | None:
         """Feed ids (B, T) behind what kv holds; logits of the last `logits` positions (B, logits, V), or None for 0."""
-        arguments = {"input_ids": ids, self._cache_name: kv, "use_cache": True}
+        arguments = {"input_ids": ids, self.cache_name: kv, "use_cache": True}
         if not logits:
             self._decoder(**arguments)
             return None

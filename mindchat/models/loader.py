@@ -24,7 +24,6 @@ from mindchat.models.catalogue import Reference, resolve
 from mindchat.models.estimate import Estimate, Shape, fit, shape_of_entry, shape_of_folder
 from mindchat.models.hub import stay_offline
 from mindchat.models.mapping import map_libraries
-from mindchat.models.preload import preload
 from mindchat.models.store import Store
 from mindchat.ports import Model
 
@@ -46,7 +45,7 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
     stay_offline()
     # torch's threads spin at barriers; on busy cores two spinning threads are several times slower than one. Read when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    preload()
+    map_libraries()
     with _uncollected():
         module, _, cls = MODELS["hf"].partition(":")
         model: Model = getattr(importlib.import_module(module), cls).load(folder, settings_for(section, fitted), id=name)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event, FactLearned
@@ -140,6 +140,15 @@ class Model(Protocol):
 
     def usage(self) -> tuple[int, int, int]:
         """(prompt tokens new, prompt tokens cached, generated) since the last call of usage(); for ModelAsked."""
+        ...
+
+
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A model that keeps what it has read between calls, so that it can read before there is a question."""
+
+    def warm(self, prompt: Prompt, *others: Prompt, cancel: Cancel = NEVER) -> int:
+        """Read and keep the longest beginning that these prompts share; its tokens. Looks at `cancel` before each prefill chunk."""
         ...
 
 
@@ -421,4 +430,8 @@ class Engine(Protocol):
 
     def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
         """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing."""
+        ...
+
+    def read_ahead(self, cancel: Cancel = NEVER) -> int:
+        """Have the model read what every question begins with; the tokens of it, 0 if that is impossible. Raises Interrupted when cancelled."""
         ...

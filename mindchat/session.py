@@ -164,6 +164,13 @@ class Session:
             self._engine = self._build_engine(self.config, self.rooms, self._model)
         return self._engine
 
+    def read_ahead(self, *, cancel: Cancel = NEVER) -> int:
+        """Have the loaded model read what every question of these settings begins with; the tokens of it, 0 if there is nothing to gain.
+
+        Raises Interrupted when cancelled (what was read is kept), and what ask() would report of an engine that cannot be built.
+        """
+        return 0 if self._model is None else self._ready().read_ahead(cancel)
+
     # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[Event]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from mindchat.config import Config
+from mindchat.engine import opening
 from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
@@ -66,3 +67,7 @@ class LoopEngine:
             yield TurnFailed(error.code, error.message, error.hint, error.exit_code, turn.partial)
         finally:
             turn.close()
+
+    def read_ahead(self, cancel: Cancel = NEVER) -> int:
+        """See mindchat.ports.Engine.read_ahead."""
+        return opening.read_ahead(self._parts, cancel)

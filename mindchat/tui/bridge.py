@@ -20,6 +20,7 @@ from msgspec import Struct
 from textual.message import Message
 
 from mindchat.commands import Command, Reply
+from mindchat.config import Config
 from mindchat.errors import MindChatError
 from mindchat.events import LAST, Event, TurnFailed
 from mindchat.ports import Cancel
@@ -167,6 +168,10 @@ class Bridge:
         self._count = LOADING
         self._stopping = False
         self._watching: Watching | None = None
+        self._ahead = Cancel()
+        """Set by whoever has something better to do than reading ahead."""
+        self._read_for: Config | None = None
+        """The settings for which was read ahead."""
 
     # ── on the loop's thread ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,19 +196,19 @@ class Bridge:
 
     def load(self) -> None:
         """Queue loading the model (after another one was chosen)."""
-        self._jobs.put(self._load_model)
+        self._put(self._load_model)
 
     def command(self, command: Command, args: str) -> int:
         """Queue a slash command; its job id."""
         job = self._number()
-        self._jobs.put(lambda: self._command(job, command, args))
+        self._put(lambda: self._command(job, command, args))
         return job
 
     async def call(self, function: Callable[[Session], T]) -> T:
         """Run a function over the session in the engine thread; raises what it raises."""
         assert self._loop is not None
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(lambda: self._call(future, function))
+        self._put(lambda: self._call(future, function))
         return await future
 
     def cancel(self) -> None:
@@ -218,13 +223,18 @@ class Bridge:
             self._watching.stop()
         for cancel in list(self._cancels.values()):
             cancel.set()
-        self._jobs.put(None)
+        self._put(None)
 
     def join(self, seconds: float) -> bool:
         """Wait for the thread's end; False if it is still busy (it is a daemon and dies with the process)."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self._thread is None or not self._thread.is_alive()
+
+    def _put(self, job: Callable[[], None] | None) -> None:
+        """Queue a job; what is read ahead makes way at the next prefill chunk. In this order: _read_ahead() looks the other way round."""
+        self._jobs.put(job)
+        self._ahead.set()
 
     def _number(self) -> int:
         self._count += 1
@@ -233,7 +243,7 @@ class Bridge:
 
     def _queue_turn(self, begin: Callable[[Session, Cancel], Iterator[Event]]) -> int:
         turn = self._number()
-        self._jobs.put(lambda: self._turn(turn, begin))
+        self._put(lambda: self._turn(turn, begin))
         return turn
 
     # ── in the engine thread ─────────────────────────────────────────────────────────────────────────────────────────
@@ -248,6 +258,7 @@ class Bridge:
             job()
             if self._session is not None and not self._stopping:
                 self._tell_view(self._session)
+                self._read_ahead(self._session)
 
     def _tell_view(self, session: Session) -> None:
         try:
@@ -268,6 +279,7 @@ class Bridge:
             self._tell_view(self._session)
         if not self._stopping:
             self._watch(self._session)
+            self._read_ahead(self._session)
 
     def _watch(self, session: Session) -> None:
         """Keep the documents up to date from now on, in a thread of its own."""
@@ -290,6 +302,19 @@ class Bridge:
                     return
         except Exception as error:  # noqa: BLE001 - the thread's edge
             self._tell(StartFailed(failure(error), fatal=False))
+
+    def _read_ahead(self, session: Session) -> None:
+        """While nobody waits: what every question of these settings begins with. Once for each; a turn reads the rest itself."""
+        self._ahead = cancel = Cancel()
+        if session.model is None or session.config == self._read_for or not self._jobs.empty():
+            return
+        self._read_for = session.config
+        try:
+            session.read_ahead(cancel=cancel)
+        except MindChatError as error:  # interrupted, or settings that do not fit together: the question says so
+            log.debug("not read ahead: %s", error)
+        except Exception:  # a head start must not end the thread
+            log.exception("reading ahead failed")
 
     def _news(self, turn: int, event: Event) -> None:
         assert self._batcher is not None

@@ -9,7 +9,7 @@ import pytest
 
 from mindchat import wiring
 from mindchat.config import load_config
-from mindchat.events import LAST, from_json, to_json
+from mindchat.events import LAST, PromptPrefilled, from_json, to_json
 from mindchat.paths import find_paths
 from mindchat.trace import fold_all, report
 
@@ -74,3 +74,16 @@ def _untimed(value: object) -> object:
 def test_two_equal_turns_differ_in_timings_only(turns: dict[str, list[object]]) -> None:
     first, second = (_untimed(json.loads(json.dumps(report(fold_all(turns[name]))))) for name in ("mind", "mind again"))  # type: ignore[arg-type]
     assert first == second
+
+
+@pytest.mark.parametrize(("policy", "least"), [("once", 4), ("mind", 200)])
+def test_what_was_read_ahead_is_cached_in_the_first_prompt(smollm_folder: Path, home: Path, policy: str, least: int) -> None:
+    settings = [f"model.name={smollm_folder}", f"engine.policy={policy}", "memory.mode=off", "engine.max_sentences=1", "engine.sentence_tokens=4"]
+    session = wiring.open_session(load_config(environ={}, assignments=settings).config, find_paths(), incognito=True)
+    assert session.read_ahead() == 0, "no model yet"
+    list(session.load())
+    known = session.read_ahead()
+    assert known >= least
+    first = next(event for event in session.ask(QUESTION) if isinstance(event, PromptPrefilled))
+    assert first.cached >= known
+    assert first.total > known

@@ -276,6 +276,9 @@ class FakeSession:
         self.model: Any = None
         self.threads: set[str] = set()
         self.load_error: MindChatError | None = None
+        self.read_for: list[Config] = []
+        self.reading = False
+        """Whether reading ahead goes on until it is stopped."""
 
     def load(self) -> Iterator[ev.ModelLoading]:
         self.threads.add(threading.current_thread().name)
@@ -288,6 +291,14 @@ class FakeSession:
         if self.load_error is not None:
             raise self.load_error
         self.model = FakeModel()
+
+    def read_ahead(self, *, cancel: Cancel = NEVER) -> int:
+        self.threads.add(threading.current_thread().name)
+        self.read_for.append(self.config)
+        while self.reading and not cancel.cancelled:
+            time.sleep(0.005)
+        cancel.check()
+        return 12
 
     def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
         self.threads.add(threading.current_thread().name)

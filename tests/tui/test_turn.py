@@ -7,6 +7,8 @@ import threading
 import time
 from typing import Any
 
+import pytest
+
 from mindchat import events as ev
 from mindchat.errors import ModelMissingError
 from mindchat.tui.bridge import EventsArrived, StartFailed, failure
@@ -209,3 +211,37 @@ async def test_ctrl_c_never_throws_a_draft_away(stage: Any, tmp_path: Any) -> No
         await s.pilot.press("ctrl+q")
     async with stage() as s:
         assert s.chat.query_one("Prompt").draft == "half a question"
+
+
+async def test_what_every_question_begins_with_is_read_before_there_is_one(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.ready()
+        await s.until(lambda: s.session.read_for == [s.session.config])
+        await s.answer(fakes.QUESTION)
+        assert len(s.session.read_for) == 1, "the turn has read it"
+        await s.app.bridge.call(lambda session: session.change("engine.policy", "none"))
+        await s.until(lambda: s.session.read_for[1:] == [s.session.config])
+        assert s.session.threads == {"mindchat-engine"}
+
+
+async def test_reading_ahead_makes_way_for_a_question_and_for_leaving(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        s.session.reading = True
+        await s.until(lambda: s.session.read_for)
+        await s.answer(fakes.QUESTION)
+        assert s.chat.newest.trace.state == "answered"
+        await s.app.bridge.call(lambda session: session.change("engine.policy", "none"))
+        await s.until(lambda: len(s.session.read_for) == 2)
+        s.app.bridge.stop()
+        assert s.app.bridge.join(2.0)
+
+
+async def test_a_head_start_that_fails_is_no_failure(stage: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Any, *, cancel: Any) -> int:
+        raise RuntimeError("no memory left")
+
+    monkeypatch.setattr(fakes.FakeSession, "read_ahead", broken)
+    async with stage() as s:
+        await s.ready()
+        await s.answer(fakes.QUESTION)
+        assert s.chat.newest.trace.state == "answered"

@@ -5,6 +5,7 @@ Owns: its verbs' flags and output; what a start costs. Does not own: the other m
 
 from __future__ import annotations
 
+import functools
 import statistics
 import subprocess
 import sys
@@ -127,17 +128,45 @@ def decode(
     tokens: Annotated[int, typer.Option("--tokens", min=2, help="Tokens written per measurement.")] = 64,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each kind; the median counts.")] = 3,
     lengths: Annotated[str, typer.Option("--lengths", metavar="N[,N…]", help="Prompt lengths in tokens.")] = "500,1500",
+    gguf: Annotated[
+        Path | None, typer.Option("--gguf", metavar="FILE", help="The model's GGUF file, for llama.cpp beside it (MINDCHAT_LLAMA_GGUF).")
+    ] = None,
+    llama_python: Annotated[
+        str, typer.Option("--llama-python", metavar="PYTHON", help="An interpreter that has llama-cpp-python (MINDCHAT_LLAMA_PYTHON).")
+    ] = "",
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Generation with all signals, beside generate() without any and beside a second pass with attentions."""
+    """Generation with all signals, beside generate() without any, a second pass with attentions, and llama.cpp on the same file."""
     from mindchat import bench
+    from mindchat.bench import llama
 
     sizes = [int(part) for part in lengths.split(",") if part.strip().isdecimal()]
     if not sizes:
         raise UsageError(f"--lengths {lengths} holds no number.", "For example --lengths 500,1500.")
+    found = llama.find(llama_python, gguf)
     loaded = _load(sets or [], model)
-    show(bench.bench_decode(loaded, _text(), lengths=sizes, tokens=tokens, repeats=repeats), json)
+    measure = functools.partial(bench.bench_decode, loaded, _text(), lengths=sizes, tokens=tokens, repeats=repeats)
+    if isinstance(found, llama.Absent):
+        show({**measure(), "llama_cpp": {"absent": found.why}}, json)
+        return
+    with llama.Llama(found, threads=bench.threads(), window=max(sizes) + tokens + 512) as other:
+        report = measure(llama=other)
+    show({**report, "llama_cpp": {"version": other.version, "file": found.file.name, "same_weights": _is_source(loaded.id, found.file)}}, json)
+
+
+def _is_source(model: str, gguf: Path) -> bool:
+    """Whether the model was made from this very file, by its SHA-256."""
+    import hashlib
+
+    from mindchat import wiring
+    from mindchat.models.manifest import read_manifest
+
+    setup = load()
+    made = read_manifest(wiring.open_store(setup.config, setup.paths).path(model))
+    with gguf.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return made is not None and made.sha256 == digest
 
 
 @app.command()

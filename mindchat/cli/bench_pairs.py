@@ -32,7 +32,7 @@ prompt = msgspec.json.decode(sys.stdin.buffer.read(), type=Prompt)
 model = wiring.load_model(load(sys.argv[1:]).config, lambda news: None)
 for _ in model.stream(prompt, want=frozenset({Signal.ENTROPY}), max_tokens=24):
     pass
-from mindchat.cli.bench_pairs import peak_resident_mb
+from mindchat.bench.memory import peak_resident_mb
 sys.stdout.write(f"{peak_resident_mb()}")
 sys.stdout.flush()
 import os
@@ -110,20 +110,6 @@ def _measured(command: Sequence[str], prompt: bytes) -> int:
     if done.returncode:
         raise ResourceError(f"The measurement of memory ended with {done.returncode}.", "Leave it out with --no-peak.")
     return int(done.stdout)
-
-
-def peak_resident_mb() -> int:
-    """Most memory that this process has had resident so far, MB; pages of mapped weight files that were read count too."""
-    if sys.platform == "win32":
-        import psutil
-
-        return int(psutil.Process().memory_info().peak_wset) >> 20
-    if sys.platform == "linux":  # getrusage would count what the starting process had, too
-        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) >> 10
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 20
 
 
 def show(found: Any, json: bool) -> None:

@@ -20,14 +20,42 @@ from mindchat.models.backbone import Backbone
 from mindchat.models.signals import entropy_of, log_probabilities
 
 
+class Generated(Struct, frozen=True):
+    """What transformers' generate made."""
+
+    first: float
+    """Seconds to the first new id."""
+    seconds: float
+    """Seconds to the end."""
+    ids: list[int]
+    """New ids."""
+
+
+class _First:
+    """A streamer, as generate() calls it: once with the prompt, then with each new id."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.at = 0.0
+
+    def put(self, value: Tensor) -> None:
+        """Note when the first new id came."""
+        self.calls += 1
+        if self.calls == 2:
+            self.at = time.perf_counter()
+
+    def end(self) -> None:
+        """Nothing is held back."""
+
+
 @torch.inference_mode()
-def generate(backbone: Backbone, ids: Sequence[int], tokens: int) -> tuple[float, list[int]]:
-    """Seconds, and ids, of transformers' greedy generate without any signal, fused attention; exactly `tokens` new ones."""
+def generate(backbone: Backbone, ids: Sequence[int], tokens: int) -> Generated:
+    """transformers' greedy generate without any signal, fused attention; exactly `tokens` new ids."""
     model = backbone.model
     model.set_attn_implementation("sdpa")
     try:
         prompt = torch.tensor([list(ids)], device=backbone.device)
-        started = time.perf_counter()
+        mark, started = _First(), time.perf_counter()
         out = model.generate(
             prompt,
             attention_mask=torch.ones_like(prompt),
@@ -36,23 +64,28 @@ def generate(backbone: Backbone, ids: Sequence[int], tokens: int) -> tuple[float
             do_sample=False,
             repetition_penalty=1.0,
             pad_token_id=model.generation_config.pad_token_id or 0,
+            streamer=mark,
         )
-        return time.perf_counter() - started, out[0, len(ids) :].tolist()
+        return Generated(mark.at - started, time.perf_counter() - started, out[0, len(ids) :].tolist())
     finally:
         model.set_attn_implementation(attention.NAME)
 
 
 @torch.inference_mode()
-def second_pass(backbone: Backbone, ids: Sequence[int]) -> float:
-    """Seconds of one full pass over ids with all attentions and logits, as the methods' own code computes its signals."""
+def second_pass(backbone: Backbone, ids: Sequence[int], made: int = 0) -> tuple[float, list[int]]:
+    """Seconds of one full pass over ids with all attentions and logits, as the methods' own code computes its signals.
+
+    Also the network's own likeliest ids at the places of the last `made` ids, each behind the ids before it.
+    """
     started = time.perf_counter()
     model = backbone.model
     model.set_attn_implementation("eager")
     try:
-        model(input_ids=torch.tensor([list(ids)], device=backbone.device), output_attentions=True, use_cache=False)
+        logits = model(input_ids=torch.tensor([list(ids)], device=backbone.device), output_attentions=True, use_cache=False).logits
     finally:
         model.set_attn_implementation(attention.NAME)
-    return time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    return seconds, logits[0, len(ids) - made - 1 : -1].argmax(dim=-1).tolist() if made else []
 
 
 class Compared(Struct, frozen=True):

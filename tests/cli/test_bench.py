@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,10 +34,27 @@ def test_decode_measures_what_a_question_would_use(run: Run, board: Board, monke
 
     monkeypatch.setattr(board, "load_model", lambda config, progress: config.model.name, raising=False)
     monkeypatch.setattr(bench, "bench_decode", measure)
-    assert run("bench", "decode", "-m", "smollm2-135m", "--lengths", "10,20", "--tokens", "4", "--json").json == {"rows": []}
+    monkeypatch.delenv("MINDCHAT_LLAMA_GGUF", raising=False)
+    report = run("bench", "decode", "-m", "smollm2-135m", "--lengths", "10,20", "--tokens", "4", "--json").json
+    assert report["rows"] == []
+    assert "--gguf" in report["llama_cpp"]["absent"]
     assert (asked["model"], asked["lengths"], asked["tokens"], asked["repeats"]) == ("smollm2-135m", [10, 20], 4, 3)
     assert len(asked["text"]) > 1000
     assert run("bench", "decode", "--lengths", "some").code == 2
+
+
+def test_decode_runs_llama_on_the_file_that_is_named(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "llama_cpp.py").write_text(
+        '__version__ = "9.9"\nclass Llama:\n    def __init__(self, file, **rest):\n        assert rest["n_ctx"] > 24\n', encoding="utf-8"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    file = tmp_path / "small.gguf"
+    file.write_bytes(b"GGUF")
+    monkeypatch.setattr(board, "load_model", lambda config, progress: SimpleNamespace(id="smollm2-135m"), raising=False)
+    monkeypatch.setattr(bench, "bench_decode", lambda model, text, *, llama, **rest: {"rows": [llama.version]})
+    report = run("bench", "decode", "-m", "smollm2-135m", "--lengths", "10,20", "--tokens", "4", "--gguf", str(file), "--json").json
+    assert report == {"rows": ["9.9"], "llama_cpp": {"version": "9.9", "file": "small.gguf", "same_weights": False}}
+    assert run("bench", "decode", "-m", "smollm2-135m", "--gguf", str(tmp_path / "none.gguf")).code == 2
 
 
 def test_arithmetic_always_begins_from_full_precision(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

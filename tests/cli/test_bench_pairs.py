@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mindchat.cli import bench_pairs
+from mindchat.bench import memory
 from mindchat.prompts.core import UserRole
 from mindchat.values import Finish, Finished, Prefilled, StreamItem, Token
 
@@ -81,7 +81,7 @@ def test_memory_is_read_in_a_process_of_its_own(run: Run, questions: Path, tmp_p
 
 
 def test_the_peak_grows_with_what_is_touched() -> None:
-    before = bench_pairs.peak_resident_mb()
+    before = memory.peak_resident_mb()
     held = bytearray(64 << 20)
     held[::4096] = b"x" * len(held[::4096])
-    assert bench_pairs.peak_resident_mb() >= max(before, 64)
+    assert memory.peak_resident_mb() >= max(before, 64)

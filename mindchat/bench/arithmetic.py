@@ -1,0 +1,36 @@
+"""Fast arithmetic beside fp32 over one text.
+
+Owns: the report. Does not own: the comparison (models.reference); answers under both (evals.pairs).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mindchat.bench.timing import versions
+
+if TYPE_CHECKING:
+    from mindchat.models.hf import HFModel
+
+
+def bench_arithmetic(model: HFModel, text: str, *, tokens: int = 320) -> dict[str, Any]:
+    """Steps in fp32 and in int8 beside transformers' own, and whole passes in fp32 and bfloat16, over one text.
+
+    Each with its speed against its reference, KL from full precision, change of entropy (means over the text) and share of equal top tokens.
+    """
+    import msgspec
+
+    from mindchat.models import reference
+    from mindchat.models.backbone import Backbone
+
+    sample = model.vocabulary.continuation(text)[:16]
+    made = (Backbone(model.backbone.model, sample, int8=int8) for int8 in (False, True))
+    ways = {backbone.arithmetic: backbone for backbone in made}
+    found = reference.compare(ways, model.vocabulary.continuation(text)[:tokens])
+    own = found["transformers"].milliseconds
+    rows = {name: {**msgspec.to_builtins(each), "speed": own / each.milliseconds} for name, each in found.items()}
+    if model.backbone.stepped:
+        passes = reference.compare_prefill(model.backbone, model.vocabulary.continuation(text)[:tokens])
+        own = passes["prefill fp32"].milliseconds
+        rows |= {name: {**msgspec.to_builtins(each), "speed": own / each.milliseconds} for name, each in passes.items()}
+    return {"model": model.id, "rows": rows, "versions": versions()}

@@ -22,7 +22,7 @@ from mindchat.cli.app import sub_app
 from mindchat.cli.bench_pairs import pairs, show
 from mindchat.cli.output import Narrator
 from mindchat.cli.settings import load
-from mindchat.errors import UsageError
+from mindchat.errors import ModelMissingError, UsageError
 from mindchat.values import Hop, Message, Passage, Prompt, Text
 
 if TYPE_CHECKING:
@@ -155,18 +155,22 @@ def decode(
     show({**report, "llama_cpp": {"version": other.version, "file": found.file.name, "same_weights": _is_source(loaded.id, found.file)}}, json)
 
 
-def _is_source(model: str, gguf: Path) -> bool:
-    """Whether the model was made from this very file, by its SHA-256."""
+def _is_source(model: str, gguf: Path) -> bool | None:
+    """Whether the model was made from this very file, by its SHA-256; None: where it came from is not known."""
     import hashlib
 
     from mindchat import wiring
     from mindchat.models.manifest import read_manifest
 
     setup = load()
-    made = read_manifest(wiring.open_store(setup.config, setup.paths).path(model))
+    try:
+        made = read_manifest(wiring.open_store(setup.config, setup.paths).path(model))
+    except ModelMissingError:
+        return None
+    if made is None or not made.sha256:
+        return None
     with gguf.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return made is not None and made.sha256 == digest
+        return made.sha256 == hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @app.command()

@@ -53,7 +53,7 @@ def test_decode_runs_llama_on_the_file_that_is_named(run: Run, board: Board, mon
     monkeypatch.setattr(board, "load_model", lambda config, progress: SimpleNamespace(id="smollm2-135m"), raising=False)
     monkeypatch.setattr(bench, "bench_decode", lambda model, text, *, llama, **rest: {"rows": [llama.version]})
     report = run("bench", "decode", "-m", "smollm2-135m", "--lengths", "10,20", "--tokens", "4", "--gguf", str(file), "--json").json
-    assert report == {"rows": ["9.9"], "llama_cpp": {"version": "9.9", "file": "small.gguf", "same_weights": False}}
+    assert report == {"rows": ["9.9"], "llama_cpp": {"version": "9.9", "file": "small.gguf", "same_weights": None}}
     assert run("bench", "decode", "-m", "smollm2-135m", "--gguf", str(tmp_path / "none.gguf")).code == 2
 
 

@@ -107,6 +107,7 @@ class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
     as_: Literal["same", "reverse", "shuffle", "paraphrase", "summary", "core"] = field(default="same", name="as")
     order: Literal["paper", "docs_first"] = "paper"
     cot: bool = False
+    reasoning: Literal["once", "hop", "sentence"] = "once"
     auto_entropy: Weight = 0.5
 
 

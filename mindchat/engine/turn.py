@@ -258,6 +258,9 @@ class Turn:
             subquery, passages = self.pending
             self.harvests.append(Harvest(self.hop.number, subquery, whole, passages))
         self.prefix, self.pending, self.redrafting = EMPTY, None, False
+        layout = self.config.layout
+        if layout.reasoning == "sentence" and layout.repeat and self.hop.passages and draft.finish is Finish.OPEN:
+            self.close()  # the next sentence is written behind copies that hold this one
         yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
 
     def accept_thought(self, draft: Draft, visible: str) -> Iterator[Event]:

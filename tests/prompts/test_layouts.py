@@ -73,6 +73,16 @@ def test_everything_at_once(same_as: Callable[[str, Prompt], None]) -> None:
     same_as("memory-notes-history", composer().answer(hop, 1, [("Who came before?", "Nobody")]))
 
 
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_reasoning_repeats_passages_and_what_was_reasoned(role: str, repeat: int, same_as: Callable[[str, Prompt], None]) -> None:
+    hop = replace(HOP, accepted=" It was him. And", sentences=(" It was him.",))
+    kept = [THOUGHT, Draft(" And", (Token(0, 7, " And"),))]
+    prompt = composer(role, "layout.reasoning=hop", f"layout.repeat={repeat}").reasoning(hop, kept, [("Who came before?", "Nobody")])
+    opening = next(i for i, m in enumerate(prompt.messages) if "Who came before?" in m.text)
+    same_as(f"reasoning-{role}-repeat{repeat}", Prompt(prompt.messages[opening:]))
+
+
 # ── properties ──
 
 
@@ -90,6 +100,24 @@ def test_each_passage_stands_exactly_once_a_copy(role: str, order: str, count: i
     for passage in hop.passages:
         assert text(prompt).count(passage.text) == copies
     assert text(prompt).count("Question: Who was it?") == max(copies, 1)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 7), st.integers(0, 10), st.sampled_from(["same", "reverse", "shuffle"]), st.integers(0, 3))
+def test_each_passage_and_sentence_stands_once_a_copy_of_the_reasoning_prompt(role: str, count: int, repeat: int, as_: str, said: int) -> None:
+    sentences = tuple(f" Sentence {n} of it." for n in range(said))
+    kept = [Draft(text, (Token(0, n, text),)) for n, text in enumerate(sentences)]
+    hop = replace(HOP, passages=passages(count), accepted="".join(sentences), sentences=sentences)
+    prompt = composer(role, "layout.reasoning=sentence", f"layout.repeat={repeat}", f"layout.as={as_}").reasoning(hop, kept, ())
+    copies = repeat + 1 if count else 0
+    assert len(copies_of(prompt)) == copies
+    assert all(text(prompt).count(passage.text) == copies for passage in hop.passages)
+    assert all(text(prompt).count(sentence.strip()) == max(copies, 1) for sentence in sentences)
+    assert text(prompt).count("Question: Who was it?") == max(copies, 1)
+    once = composer(role, f"layout.repeat={repeat}").reasoning(hop, kept, ())
+    assert prompt.messages[-1] == once.messages[-1], "what is continued does not change"
+    assert (prompt == once) == (copies <= 1)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -1,8 +1,9 @@
 """Who says the copies: the answer prompt in both roles, with and without reasoning before it, and the reasoning prompt.
 
 Owns: the order of question, documents, memory and notes in a copy, and of the messages. Does not own: the words (wording), passages (blocks).
-Source: CoRe Tables 4 (assistant role), 11 (user role), 7 (chain of thought). With layout.order = "docs_first", a deviation, the documents stand
-before the conversation and the question, so that a later question over the same documents starts from what is computed already.
+Source: CoRe Tables 4 (assistant role), 11 (user role), 7 (chain of thought); Appendix E for the reasoning prompt, which repeats the passages with
+the reasoning so far if layout.reasoning asks for it (the paper prints no template for it: this one is ours). With layout.order = "docs_first", a
+deviation, the documents stand before the conversation and the question, so that a later question over them starts from what is computed already.
 """
 
 from __future__ import annotations
@@ -43,11 +44,15 @@ class _Layout:
         self.seed = config.engine.seed
         self.notes = config.answer.reasoning
         self.first = config.layout.order == "docs_first"
+        repeat = config.layout.repeat
+        self.steps = 0 if config.layout.reasoning == "once" else repeat if isinstance(repeat, int) else 1
+        """Repetitions in the reasoning prompt."""
 
     def reasoning(self, hop: Hop, kept: Sequence[Draft], history: History) -> Prompt:
         """Exemplars, documents, question, and the accepted reasoning by its own token ids in an open assistant turn.
 
-        The order (stable first, newest last) lets a new hop share its prefix with the one before.
+        The order (stable first, newest last) lets a new hop share its prefix with the one before. Repeated, each copy but the last is followed by
+        the whole sentences accepted so far, as notes; after the last copy they stand in the assistant's turn, to be continued.
         """
         data = exemplars("reasoning")
         messages = [Message("system", (Text(data["system"]),))]
@@ -57,12 +62,7 @@ class _Layout:
                 Message("assistant", (Text(shot["answer"], "exemplar"),)),
             ]
         messages += self._history(history)
-        body: list[Segment] = []
-        if hop.passages:
-            body += documents(list(enumerate(hop.passages)), 0)
-        body += memory_block(hop.facts, 0)
-        body.append(Text(f"Question: {escaped(hop.question)}", "question"))
-        messages.append(Message("user", tuple(body)))
+        messages += self._steps(hop, self.steps if hop.passages else 0)
         messages.append(Message("assistant", tuple(Kept(draft.ids, draft.text) for draft in kept if draft.tokens)))
         return Prompt(tuple(messages))
 
@@ -84,6 +84,19 @@ class _Layout:
 
     def _turns(self, hop: Hop, copies: int, told: Told, words: _Words) -> list[Message]:
         raise NotImplementedError
+
+    def _steps(self, hop: Hop, copies: int) -> list[Message]:
+        raise NotImplementedError
+
+    def _step(self, hop: Hop, copy: int, *, last: bool) -> list[Segment]:
+        """Documents, memory and question of the reasoning prompt, and in all copies but the last the reasoning so far."""
+        body = documents(ordered(hop.passages, self.layout.as_, copy, self.seed), copy)
+        body += memory_block(hop.facts, copy)
+        body.append(Text(f"Question: {escaped(hop.question)}", "question", copy=copy))
+        said = " ".join(sentence.strip() for sentence in hop.sentences)
+        if said and not last:
+            body.append(Text(f"\n\nNotes: {escaped(said)}", "reasoning", copy=copy))
+        return body
 
     def _history(self, history: History) -> list[Message]:
         turns: list[Message] = []
@@ -121,6 +134,14 @@ class UserRole(_Layout):
             body += [*self._copy(hop, copy, told), Text(instruction, copy=copy)]
         return [Message("user", tuple(body))]
 
+    def _steps(self, hop: Hop, copies: int) -> list[Message]:
+        body: list[Segment] = []
+        for copy in range(copies + 1):
+            if copy:
+                body.append(Text(f"\n\n{w.AGAIN_USER}\n\n", copy=copy))
+            body += self._step(hop, copy, last=copy == copies)
+        return [Message("user", tuple(body))]
+
 
 class AssistantRole(_Layout):
     """Table 4: the assistant repeats question and documents, then is told to answer."""
@@ -132,6 +153,16 @@ class AssistantRole(_Layout):
             for copy in range(1, copies + 1):
                 body += [Text(f"{w.AGAIN_ASSISTANT}\n\n", copy=copy), *self._copy(hop, copy, told)]
             turns += [Message("assistant", ended(body)), Message("user", (Text(words.now),))]
+        return turns
+
+    def _steps(self, hop: Hop, copies: int) -> list[Message]:
+        turns = [Message("user", tuple(self._step(hop, 0, last=not copies)))]
+        if copies:
+            body: list[Segment] = []
+            for copy in range(1, copies + 1):
+                lead = f"{w.AGAIN_ASSISTANT}\n\n" if copy == 1 else f"\n\n{w.AGAIN_ASSISTANT}\n\n"
+                body += [Text(lead, copy=copy), *self._step(hop, copy, last=copy == copies)]
+            turns += [Message("assistant", tuple(body)), Message("user", (Text(w.THINK_NOW),))]
         return turns
 
 

@@ -16,7 +16,7 @@ from mindchat.evals import chart, paper
 from mindchat.evals.bootstrap import Interval
 from mindchat.evals.merge import Merged, merge
 from mindchat.evals.records import Run, pretty, write_atomically
-from mindchat.evals.summary import ArmSummary, DatasetSummary, Group, shorten, summarise
+from mindchat.evals.summary import ArmSummary, DatasetSummary, Difference, Group, shorten, summarise
 
 SMALL = 30
 """Fewest questions for which a percentile interval is taken at its word."""
@@ -171,7 +171,7 @@ def _main_row(arm: ArmSummary, name: str) -> list[str]:
         percent(arm.total.accuracy),
         number(cost["retrievals"], 2),
         number(cost["model_calls"], 2),
-        f"{number(cost['prompt_tokens_new'], 0)} / {number(cost['prompt_tokens_cached'], 0)}",
+        _prompted(arm.total),
         f"{number(cost['generated_kept'], 0)} / {number(cost['generated_discarded'], 0)} / {number(cost['generated_side'], 0)}",
         plain(arm.seconds, 1),
         "–" if arm.mixture is None else number(100 * arm.mixture),
@@ -183,7 +183,7 @@ def _by_type(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]
     if rows:
         yield "### By question type"
         yield ""
-        yield from table(["type", "arm", "n", "failed", "EM", "F1", "accuracy", "retrievals", "calls", "seconds"], rows)
+        yield from table(["type", "arm", "n", "failed", "EM", "F1", "accuracy", "retrievals", "calls", "prompt new / cached", "seconds"], rows)
 
 
 def _types(dataset: DatasetSummary) -> list[str]:
@@ -192,8 +192,12 @@ def _types(dataset: DatasetSummary) -> list[str]:
 
 def _type_row(kind: str, arm: str, group: Group) -> list[str]:
     scores = [percent(group.em), percent(group.f1), percent(group.accuracy)]
-    costs = [number(group.cost["retrievals"], 2), number(group.cost["model_calls"], 2), number(group.cost["seconds"], 1)]
+    costs = [number(group.cost["retrievals"], 2), number(group.cost["model_calls"], 2), _prompted(group), number(group.cost["seconds"], 1)]
     return [kind, arm, str(group.n), str(group.failures), *scores, *costs]
+
+
+def _prompted(group: Group) -> str:
+    return f"{number(group.cost['prompt_tokens_new'], 0)} / {number(group.cost['prompt_tokens_cached'], 0)}"
 
 
 def _differences(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
@@ -203,22 +207,26 @@ def _differences(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[
     yield ""
     yield "Arm minus reference, over the questions that both have. An interval that holds 0 shows no difference. p: exact McNemar test on EM."
     yield ""
-    head = ["arm", "reference", "n", "EM", "F1", "p", "retrievals", "calls", "seconds"]
-    rows = [
-        [
-            d.arm,
-            d.reference,
-            str(d.em.n),
-            percent(d.em),
-            percent(d.f1),
-            number(d.mcnemar.p, 3),
-            plain(d.retrievals),
-            plain(d.calls),
-            plain(d.seconds, 1),
-        ]
-        for d in dataset.differences
+    head = ["arm", "reference", "n", "EM", "F1", "p", "retrievals", "calls", "prompt new / cached", "seconds"]
+    yield from table(head, [_difference_row(one, short) for one in dataset.differences])
+    rows = [[kind, *_difference_row(inside, short)] for kind in _types(dataset) for d in dataset.differences if (inside := d.by_type.get(kind))]
+    if rows:
+        yield from table(["type", *head], rows)
+
+
+def _difference_row(one: Difference, short: Mapping[str, str]) -> list[str]:
+    return [
+        short[one.arm],
+        short[one.reference],
+        str(one.em.n),
+        percent(one.em),
+        percent(one.f1),
+        number(one.mcnemar.p, 3),
+        plain(one.retrievals),
+        plain(one.calls),
+        f"{plain(one.prompt_tokens_new, 0)} / {plain(one.prompt_tokens_cached, 0)}",
+        plain(one.seconds, 1),
     ]
-    yield from table(head, rows)
 
 
 def _measures(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:

@@ -67,9 +67,13 @@ class Difference(Struct, frozen=True):
     f1: Interval
     retrievals: Interval
     calls: Interval
+    prompt_tokens_new: Interval
+    prompt_tokens_cached: Interval
     seconds: Interval
     mcnemar: McNemar
     """On EM: only_a counts questions that only the arm got right."""
+    by_type: dict[str, Difference] = {}
+    """The same within each question type, where the shared questions have several."""
 
 
 class DatasetSummary(Struct, frozen=True):
@@ -136,6 +140,16 @@ def _group(records: Sequence[Record]) -> Group:
     )
 
 
+def _kinds(records: Sequence[Record]) -> list[str]:
+    """The question types; none if there is only one, because it is the whole."""
+    kinds = sorted({record.type for record in records if record.type})
+    return kinds if len(kinds) > 1 else []
+
+
+def _of(kind: str, records: Sequence[Record]) -> list[Record]:
+    return [record for record in records if record.type == kind]
+
+
 def _measures(records: Sequence[Record]) -> dict[str, Interval]:
     names = sorted({name for record in records for name in (*record.scores, *record.measures)} - set(PRIMARY))
     found = {}
@@ -148,7 +162,6 @@ def _measures(records: Sequence[Record]) -> dict[str, Interval]:
 def _arm(arm: str, records: Sequence[Record]) -> ArmSummary:
     kinds = sorted({kind for record in records for kind in record.counts.get("model_calls") or {}})
     sure = [record for record in records if record.confidence is not None and record.failure is None]
-    types = sorted({record.type for record in records if record.type})
     return ArmSummary(
         arm=arm,
         policy=arm.split(" ", 1)[0],
@@ -162,7 +175,7 @@ def _arm(arm: str, records: Sequence[Record]) -> ArmSummary:
         failure_codes=dict(sorted(Counter(record.failure.code for record in records if record.failure).items())),
         warm=sum(record.warm > 0 for record in records),
         confidence_auroc=auroc([float(r.confidence or 0.0) for r in sure], [value(r, "em") >= 1.0 for r in sure]),
-        by_type={kind: _group([record for record in records if record.type == kind]) for kind in types} if len(types) > 1 else {},
+        by_type={kind: _group(_of(kind, records)) for kind in _kinds(records)},
     )
 
 
@@ -171,8 +184,14 @@ def _by_id(records: Sequence[Record], of: Callable[[Record], float]) -> dict[str
 
 
 def difference(arm: str, records: Sequence[Record], reference: str, others: Sequence[Record]) -> Difference:
-    """Paired over the ids that both arms have."""
+    """Paired over the ids that both arms have, over all of them and within each question type."""
+    whole = _difference(arm, records, reference, others)
+    both = {record.id for record in records} & {record.id for record in others}
+    kinds = _kinds([record for record in records if record.id in both])
+    return replace(whole, by_type={kind: _difference(arm, _of(kind, records), reference, _of(kind, others)) for kind in kinds})
 
+
+def _difference(arm: str, records: Sequence[Record], reference: str, others: Sequence[Record]) -> Difference:
     def over(of: Callable[[Record], float]) -> Interval:
         return paired(_by_id(records, of), _by_id(others, of))
 
@@ -184,6 +203,8 @@ def difference(arm: str, records: Sequence[Record], reference: str, others: Sequ
         f1=over(lambda record: value(record, "f1")),
         retrievals=over(COSTS["retrievals"]),
         calls=over(model_calls),
+        prompt_tokens_new=over(COSTS["prompt_tokens_new"]),
+        prompt_tokens_cached=over(COSTS["prompt_tokens_cached"]),
         seconds=over(seconds),
         mcnemar=mcnemar(*right),
     )

@@ -71,6 +71,31 @@ def test_paired_differences_against_the_references(questions: Path, tmp_path: Pa
     assert {d.reference for d in only.differences} == {"mind"}
 
 
+def test_paired_differences_within_each_question_type_with_their_cost() -> None:
+    def record(arm: str, n: int, kind: str, f1: float, new: int) -> Record:
+        counts = {"prompt_tokens_new": new, "prompt_tokens_cached": 5}
+        return Record(arm, "d", str(n), kind, scores={"em": f1, "f1": f1, "accuracy": f1}, counts=counts, timing={"wall": float(new)})
+
+    kinds = {0: "bridge", 1: "bridge", 2: "comparison", 3: "lonely"}
+    once = [record("none repeat=0", n, kind, 0.0, 10) for n, kind in kinds.items()]
+    twice = [record("none repeat=1", n, kind, 1.0 if kind == "bridge" else 0.0, 20 + n) for n, kind in kinds.items() if n < 3]
+    found = summarise("d", [*once, *twice], against=["none repeat=0"])
+    (one,) = found.differences
+    assert (one.arm, one.f1.n, one.prompt_tokens_new.mean) == ("none repeat=1", 3, 11.0)
+    assert one.f1.mean == pytest.approx(2 / 3)
+    assert one.prompt_tokens_cached.mean == 0.0
+    assert {kind: (part.f1.n, part.f1.mean, part.prompt_tokens_new.mean) for kind, part in one.by_type.items()} == {
+        "bridge": (2, 1.0, 10.5),
+        "comparison": (1, 0.0, 12.0),
+    }
+    assert one.by_type["bridge"].mcnemar.only_a == 2
+    text = "\n".join(report._dataset(found, report.Report({}, (found,), {}, ())))
+    assert "| bridge | none repeat=1 | none repeat=0 | 2 | 100.0 [100.0, 100.0] | 100.0 [100.0, 100.0] |" in text
+    assert "| 10 [10, 11] / 0 [0, 0] | 10.5 [10.0, 11.0] |" in text
+    assert "| lonely | none repeat=0 | 1 | 0 | 0.0 [0.0, 0.0]" in text, "what only one arm answered has no difference, but a row"
+    assert "| 10 / 5 | 10.0 |" in text
+
+
 def test_files_are_written_and_deterministic(questions: Path, tmp_path: Path) -> None:
     folder = run(questions, tmp_path / "a", ["none", "once", "mind"])
     report.write([folder], tmp_path / "one")

@@ -1,8 +1,8 @@
 """The steps from the end of the reasoning to the answer; each yields events and returns its result.
 
 Owns: the answer call (after thinking, if wished), what is made of its words, what people read when there is no answer.
-Does not own: how often the documents are read
-(engine.reading), the reasoning before it (engine.turn), wording (prompts), citations and confidence (engine.answering).
+Does not own: how often the documents are read (engine.reading), the reasoning before it (engine.turn), wording (prompts), citations and
+confidence (engine.answering).
 Source: MIND §3.4; CoRe Tables 4 and 11; Table 7 for thinking first.
 """
 
@@ -17,22 +17,17 @@ from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
 from mindchat.clean import clean, clean_line
 from mindchat.engine.answering import FREE, abstains, cite, confidence
-from mindchat.engine.budget import History
 from mindchat.engine.drafting import joined
 from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
-from mindchat.engine.reading import Probe, Reading, answer_layout, decide
+from mindchat.engine.reading import Probe, Reading, answer_layout, decide, thinking_layout, thinking_room
 from mindchat.events import Event
 from mindchat.prompts.core import extraction
 from mindchat.spans import find_names
-from mindchat.values import Answer, Draft, Finish, Harvest, Hop, Kept, Message, Prompt
+from mindchat.values import Answer, Draft, Finish, Harvest, Kept, Message, Prompt
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
-
-EXTRACTION_TOKENS = 64
-"""Kept free for the request that follows the thinking (Table 7) and the template around it."""
-
 
 NOTHING_SAID = "Your documents do not say."
 """What people read when the documents hold no answer; `short` keeps the model's words."""
@@ -98,11 +93,7 @@ def _completed(turn: Turn, probed: Probe) -> Generator[Event, None, Draft]:
 def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
     """Table 7: think step by step, then give the short answer; the second call only appends to the first."""
     limit, thinking = turn.config.answer.max_tokens, turn.config.engine.reasoning_tokens
-
-    def layout(hop: Hop, history: History) -> Prompt:
-        return turn.parts.composer.think(turn.grounds(hop), reading.copies, history, reading.told)
-
-    prompt = yield from turn.compose("thinking", thinking + limit + EXTRACTION_TOKENS, layout)
+    prompt = yield from turn.compose("thinking", thinking_room(turn), thinking_layout(turn, reading.copies, reading.told))
     thought = yield from generate(turn, prompt, kind="thinking", max_tokens=thinking, stop=(), channel="reasoning")
     yield ev.DraftAccepted(clean(thought.text), "reasoning", len(thought.tokens))
     second = extraction(prompt, thought)

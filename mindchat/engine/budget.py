@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mindchat.errors import WindowError
 from mindchat.events import DocumentDropped
-from mindchat.values import Budget, Fact, Hop, Prompt
+from mindchat.values import Budget, Fact, Hop, Passage, Prompt
 
 MEMORY_SHARE = 10
 """Remembered facts take at most the tenth part of the window, so that a small model still reads documents."""
@@ -50,7 +50,7 @@ def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], i
             dropped.append(DocumentDropped(f"memory: {hop.facts[-1].id}", over))
             hop = replace(hop, facts=hop.facts[:-1])
         elif hop.passages:
-            worst = max(range(len(hop.passages)), key=lambda i: (hop.passages[i].rank, -i))
+            worst = leaving(hop.passages)[0]
             dropped.append(DocumentDropped(hop.passages[worst].id, over))
             hop = replace(hop, passages=hop.passages[:worst] + hop.passages[worst + 1 :])
         else:
@@ -58,6 +58,11 @@ def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], i
                 f"The question is too long: it needs {tokens + budget.room} tokens, the model's window has {budget.window}.",
                 "Shorten it, or index the text as a document and ask about it.",
             )
+
+
+def leaving(passages: Sequence[Passage]) -> list[int]:
+    """Their indices in the order in which they are left out: the lowest-ranked first, of equal ranks the one that stands first."""
+    return sorted(range(len(passages)), key=lambda i: (-passages[i].rank, i))
 
 
 def recent(history: History, count: Callable[[str], int], turns: int, tokens: int) -> tuple[list[tuple[str, str]], tuple[DocumentDropped, ...]]:

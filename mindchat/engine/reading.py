@@ -11,7 +11,7 @@ Source: CoRe Theorem 1 and its Limitations, which ask to repeat "only the core c
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -21,18 +21,20 @@ from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
 from mindchat.clean import clean_line
 from mindchat.engine.answering import answer_entropy, answer_tokens, citable, locate
-from mindchat.engine.budget import History, Layout
+from mindchat.engine.budget import History, Layout, fit
 from mindchat.engine.generation import generate
 from mindchat.engine.rewording import reword
 from mindchat.events import Event
 from mindchat.prompts.core.orders import orders_covered
 from mindchat.prompts.rewriting import KINDS
-from mindchat.values import Draft, Hop, Passage, Piece, Prompt, Signal, Span
+from mindchat.values import Budget, Draft, Hop, Passage, Piece, Prompt, Signal, Span
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
 PROBE_TOKENS = 8
+EXTRACTION_TOKENS = 64
+"""Kept free for the request that follows the thinking (Table 7) and the template around it."""
 SUPPORTING = 4
 """Most documents that one question of HotpotQA, 2WikiMultihopQA or MuSiQue rests on."""
 ORDERED_LIKE_THE_FIRST = ("same", "paraphrase", "summary")
@@ -59,12 +61,26 @@ class Reading(Struct, frozen=True):
 def decide(turn: Turn) -> Generator[Event, None, Reading]:
     """How often, and what. Probes the model only for auto and core."""
     layout = turn.config.layout
-    if not turn.hop.passages or layout.repeat == 0:
+    if not turn.grounds(turn.hop).passages or layout.repeat == 0:
         return Reading(0)
     if layout.repeat == "auto":
         return (yield from _while_unsure(turn))
     first = (yield from probe(turn, 0, None)) if layout.as_ == "core" else None
-    return Reading(layout.repeat, (yield from retell(turn, first)))
+    return Reading(layout.repeat, (yield from retell(turn, first, layout.repeat)))
+
+
+def thinking_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Layout:
+    """The prompt that asks to think first (Table 7), as a function of what fits."""
+
+    def layout(hop: Hop, history: History) -> Prompt:
+        return turn.parts.composer.think(turn.grounds(hop), copies, history, told)
+
+    return layout
+
+
+def thinking_room(turn: Turn) -> int:
+    """Tokens kept free behind that prompt: for the thought, the request that follows it, and the answer."""
+    return turn.config.engine.reasoning_tokens + turn.config.answer.max_tokens + EXTRACTION_TOKENS
 
 
 def answer_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Layout:
@@ -94,7 +110,7 @@ def _while_unsure(turn: Turn) -> Generator[Event, None, Reading]:
         return Reading(0)
     if Signal.ENTROPY not in turn.parts.model.provides:
         yield ev.Notice(f"auto: {turn.parts.model.id} measures no entropy, so the documents are repeated once.", "warning")
-        return Reading(1, (yield from retell(turn, None)))
+        return Reading(1, (yield from retell(turn, None, 1)))
     copies, told, first = 0, None, (yield from probe(turn, 0, None))
     latest = first
     while unsure := _unsure(turn, latest):
@@ -104,7 +120,7 @@ def _while_unsure(turn: Turn) -> Generator[Event, None, Reading]:
         copies += 1
         yield ev.Notice(f"auto: {unsure}; copy {copies + 1} follows{_covered(turn, copies)}.")
         if copies == 1:
-            told = yield from retell(turn, first)
+            told = yield from retell(turn, first, copies)
         latest = yield from probe(turn, copies, told)
     entropy = answer_entropy(latest.draft)
     threshold = turn.config.layout.auto_entropy
@@ -146,16 +162,25 @@ def _number(copies: int) -> str:
 # ── what is repeated ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def retell(turn: Turn, first: Probe | None) -> Generator[Event, None, Mapping[str, str] | None]:
+def retell(turn: Turn, first: Probe | None, copies: int) -> Generator[Event, None, Mapping[str, str] | None]:
     """What the repeated copies say, by passage id; None: the same again. `first` is the probe of the first reading, for core."""
     kind = turn.config.layout.as_
     if kind in KINDS:
-        return (yield from reword(turn, kind))
+        return (yield from reword(turn, kind, lambda told: staying(turn, copies, told)))
     if kind == "core" and first is not None:
         return (yield from _core(turn, first))
     if kind == "core":
         yield ev.Notice("core: without a first reading every document is repeated.", "warning")
     return None
+
+
+def staying(turn: Turn, copies: int, told: Mapping[str, str]) -> Set[str]:
+    """The passages that the window keeps in the prompt that comes next, if the repeated copies say this."""
+    thinks = turn.config.layout.cot and turn.config.layout.repeat != "auto"  # auto asks for the short answer first
+    layout = (thinking_layout if thinks else answer_layout)(turn, copies, told)
+    model, room = turn.parts.model, thinking_room(turn) if thinks else turn.config.answer.max_tokens
+    fitted = fit(layout, turn.hop, turn.history, model.count, Budget(model.window, room))
+    return {passage.id for passage in fitted.hop.passages}
 
 
 def _core(turn: Turn, first: Probe) -> Generator[Event, None, Mapping[str, str] | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from filelock import FileLock
 
 from mindchat import events as ev
 from mindchat.clean import clean
+from mindchat.engine.budget import leaving
 from mindchat.errors import WindowError
 from mindchat.events import Event
 from mindchat.paths import private
@@ -36,21 +37,28 @@ def key_of(kind: str, text: str, model: str, arithmetic: str) -> str:
     return hashlib.sha256("\0".join((kind, wording, text, model, arithmetic)).encode()).hexdigest()
 
 
-def reword(turn: Turn, kind: str) -> Generator[Event, None, dict[str, str]]:
-    """Every passage of the prompt in other words, by passage id. One that cannot be reworded stands as it is, which is said."""
-    told: dict[str, str] = {}
-    kept, model = turn.parts.rewordings, turn.parts.model
-    for passage in turn.hop.passages:
-        key = key_of(kind, passage.text, model.id, turn.config.model.arithmetic)
-        known = kept.get(key) if kept is not None else None
-        if known is None:
-            known = yield from _written(turn, kind, passage)
-            if kept is not None and known != passage.text:
-                try:
-                    kept.put(key, known)
-                except OSError as error:
-                    yield ev.Notice(f"The {kind} is not kept for the next time: {error.strerror or error}.", "warning")
-        told[passage.id] = known
+def reword(turn: Turn, kind: str, staying: Callable[[Mapping[str, str]], Set[str]]) -> Generator[Event, None, dict[str, str]]:
+    """Every passage of the prompt in other words, by passage id. One that cannot be reworded stands as it is, which is said.
+
+    `staying` tells from such words which passages the window keeps. A model call is made only for one that stays if the words not yet written
+    were none at all (it is dropped all the more for its own words, which stand in for the call). The best come first and the window drops the
+    worst, so at most one call is made for a passage that is dropped after all.
+    """
+    kept, model, passages = turn.parts.rewordings, turn.parts.model, turn.hop.passages
+    keys = {p.id: key_of(kind, p.text, model.id, turn.config.model.arithmetic) for p in passages}
+    known = {} if kept is None else {id: words for id, key in keys.items() if (words := kept.get(key)) is not None}
+    told = {p.id: known.get(p.id, "") for p in passages}
+    for i in reversed(leaving(passages)):
+        passage = passages[i]
+        if told[passage.id]:
+            continue
+        stays = passage.id in staying(told)
+        told[passage.id] = words = (yield from _written(turn, kind, passage)) if stays else passage.text
+        if stays and kept is not None and words != passage.text:
+            try:
+                kept.put(keys[passage.id], words)
+            except OSError as error:
+                yield ev.Notice(f"The {kind} is not kept for the next time: {error.strerror or error}.", "warning")
     return told
 
 

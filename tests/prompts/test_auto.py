@@ -6,6 +6,9 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.engine.reading import PROBE_TOKENS, attention_shares
@@ -15,7 +18,7 @@ from mindchat.prompts.core import copies_of
 from mindchat.trace import fold_all, report
 from mindchat.values import Piece, Signal
 
-from ..fakes import CURIE, LANG, METROPOLIS, WORLD, engine, of, run
+from ..fakes import CURIE, LANG, METROPOLIS, WORLD, engine, of, passage, run
 from .conftest import with_parts
 
 QUESTION = "Where was the director of Metropolis born?"
@@ -217,9 +220,66 @@ def test_each_document_is_reworded_once_also_across_restarts(tmp_path: Path) -> 
     assert copies_of(of(again, ev.PromptBuilt)[0].prompt) == (("p1", "p2", "p3"),) * 2
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(80, 340),
+    st.permutations((1, 2, 2, 3)),
+    st.lists(st.integers(1, 12), min_size=4, max_size=4),
+    st.sampled_from(["layout.cot=true", "layout.cot=false"]),
+    st.integers(1, 3),
+)
+def test_what_the_window_drops_is_not_reworded(window: int, ranks: list[int], lengths: list[int], cot: str, repeat: int) -> None:
+    """At most one call is in vain: the one whose own words were too many."""
+    shown = tuple(passage(f"q{n}", f"Document {n} tells {'more ' * 9}.", rank=rank) for n, rank in enumerate(ranks))
+    layout = (f"layout.repeat={repeat}", "layout.as=summary", "engine.policy=none", "engine.reasoning_tokens=40", cot)
+    tape = [*(f"Summary {'short ' * length}." for length in lengths), *["Vienna"] * 6]
+    loop = engine(tape, *layout, given=shown, window=window)
+    events = list(loop.run(QUESTION))
+    if isinstance(events[-1], ev.TurnFailed):
+        assert events[-1].code == "window"
+        return
+    built = of(events, ev.PromptBuilt)[0]
+    written = calls(events).count("summary")
+    stay = len(built.copies[0]) if built.copies else 0
+    assert stay <= written <= stay + 1
+    assert all(sorted(copy) == sorted(built.copies[0]) for copy in built.copies)
+    assert len({p.passage for e in of(events, ev.DocumentsDropped) for p in e.dropped}) == 4 - stay
+
+
+def test_documents_that_never_fit_are_not_reworded_and_known_words_cost_no_call(tmp_path: Path) -> None:
+    ranked = tuple(replace(p, rank=rank) for rank, p in enumerate(WORLD, 1))
+    layout = ("layout.repeat=1", "layout.as=summary", "engine.policy=none")
+    roomy = run(QUESTION, ["A.", "B.", "C.", SURE], *layout, given=ranked[:2])
+    window = of(roomy, ev.PromptBuilt)[-1].tokens + 32
+    file = RewordingFile(tmp_path / "r.jsonl")
+
+    def ask(tape: list[str]) -> list[ev.Event]:
+        return list(with_parts(engine(tape, *layout, given=ranked, window=window), rewordings=file).run(QUESTION))
+
+    first = ask(["B.", "A.", SURE])
+    assert calls(first) == ["summary", "summary", "answer"]
+    assert [d.passage for e in of(first, ev.DocumentsDropped) for d in e.dropped] == ["p3"]
+    assert calls(ask([SURE])) == ["answer"]
+
+
+def test_reasoning_without_passages_is_neither_reworded_nor_probed() -> None:
+    """SeaKR may answer from its reasoning alone; then there is nothing to repeat."""
+    from mindchat.engine.reading import Reading, decide
+    from mindchat.engine.turn import Turn
+    from mindchat.ports import NEVER
+
+    for repeat in ("auto", "2"):
+        loop = engine([], f"layout.repeat={repeat}", "layout.as=summary", given=WORLD)
+        turn = Turn(loop._parts, loop._config, QUESTION, (), NEVER, 0.0)
+        turn.basis = "reasoning"
+        with pytest.raises(StopIteration) as end:
+            next(decide(turn))
+        assert end.value.value == Reading(0)
+
+
 def test_a_rewording_that_is_cut_loses_its_half_sentence_and_an_empty_one_stands_as_it_was() -> None:
     cut = Reply("A film. It was " + "very " * 60, ends=False)
-    events = run(QUESTION, [cut, "", "A woman.", SURE], "layout.repeat=1", "layout.as=paraphrase", "engine.policy=none", given=WORLD)
+    events = run(QUESTION, ["A woman.", "", cut, SURE], "layout.repeat=1", "layout.as=paraphrase", "engine.policy=none", given=WORLD)
     (built,) = of(events, ev.PromptBuilt)
     assert "Metropolis: A film.\n" in built.sent
     assert built.sent.count(LANG.text) == 2

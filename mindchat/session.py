@@ -19,6 +19,7 @@ from mindchat import config as settings
 from mindchat.config import Config
 from mindchat.errors import Interrupted, MindChatError, UsageError
 from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, to_json
+from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, measure
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever
 from mindchat.trace import Trace, fold, report
@@ -101,6 +102,7 @@ class Session:
         open_rooms: Callable[[Config, str | None, bool], Rooms],
         id: str | None = None,
         incognito: bool = False,
+        paces: PaceFile | None = None,
     ) -> None:
         self.config = config
         self.rooms = rooms
@@ -113,6 +115,7 @@ class Session:
         self._open_model = open_model
         self._build_engine = build_engine
         self._open_rooms = open_rooms
+        self._paces = paces
         self._model: Model | None = None
         self._engine: Engine | None = None
 
@@ -171,6 +174,13 @@ class Session:
         """
         return 0 if self._model is None else self._ready().read_ahead(cancel)
 
+    def forecast(self) -> tuple[Forecast | None, Extra | None]:
+        """What the next question will about cost on this machine, and what of it is due to repeating the context; None: never measured."""
+        if self._paces is None:
+            return None, None
+        pace, repeat = self._paces.read(self.config), self.config.layout.repeat
+        return forecast(pace, self.config), cost_of_copies(pace, repeat) if isinstance(repeat, int) else None
+
     # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[Event]:
@@ -212,6 +222,8 @@ class Session:
         answer = trace.answer.text if trace.answer else partial_text(trace)
         if trace.answer is not None:
             self.history.append((text, trace.answer.text))
+            if self._paces is not None and not self.incognito:
+                self._paces.add(self.config, measure(recorded, self.config))
         if self.rooms.chats is not None and turn is not None:
             body = msgspec.json.encode(report(trace)).decode()
             lines = "\n".join(to_json(event) for event in recorded).encode()

@@ -18,6 +18,7 @@ from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.naming import unknown
 from mindchat.paths import Paths, find_paths, private
+from mindchat.pace import PaceFile
 from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
 from mindchat.values import Passage
@@ -147,6 +148,7 @@ def open_session(
     )
 
 
+        paces=PaceFile(paths.cache / "pace.json"),
 def token_counter(model: Model) -> Callable[[str], int] | None:
     """Tokens of a plain text by the model's own tokenizer; None if its tokenizer is not on this machine (a server, a tape)."""
     vocabulary = getattr(model, "vocabulary", None)

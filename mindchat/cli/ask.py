@@ -7,7 +7,7 @@ Does not own: the turn (Session), narration (narrate.py), exit codes (edge.py).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +24,7 @@ from mindchat.cli.question import read_question
 from mindchat.cli.settings import Setup, load
 from mindchat.errors import DeadlineError, Interrupted, MindChatError, UsageError
 from mindchat.events import LAST, Event, TurnCancelled, TurnFailed, to_json
+from mindchat.pace import LONG, said_of
 from mindchat.ports import Cancel
 from mindchat.session import Session, partial_text
 from mindchat.trace import Trace, fold, report
@@ -77,8 +78,16 @@ def ask(
     text = read_question(question, narrator)
     wanted = choose_session(setup, session, continue_, incognito)
     desk = Desk(lambda: open_session(setup, wanted, incognito, not no_memory, inside or []))
+    foreseen: list[str] = []
+
+    def begin(s: Session) -> Iterator[Event]:
+        expected, copies = s.forecast()
+        if expected is not None and expected.seconds > LONG:
+            foreseen.append(said_of(expected, copies))
+        return s.ask(text, cancel=cancel)
+
     with cancelling(cancel):
-        trace = follow(desk.run(lambda s: s.ask(text, cancel=cancel), cancel), cancel, narrator, every_event=events)
+        trace = follow(desk.run(begin, cancel), cancel, narrator, every_event=events, foreseen=foreseen)
     desk.close()
     finish(trace, cancel, json=json, events=events)
 
@@ -112,9 +121,12 @@ def open_session(setup: Setup, session: str | None, incognito: bool, memory: boo
     return wiring.open_session(setup.config, setup.paths, session=session, incognito=incognito, memory=memory, within=inside)
 
 
-def follow(news: Iterator[Event], cancel: Cancel, narrator: Narrator, *, every_event: bool = False) -> Trace:
-    """Narrate (and, if wanted, print) a turn to its end; a turn that could not even say how it ended gets its last event here."""
-    teller, trace = TurnNarrator(narrator), Trace()
+def follow(news: Iterator[Event], cancel: Cancel, narrator: Narrator, *, every_event: bool = False, foreseen: Sequence[str] = ()) -> Trace:
+    """Narrate (and, if wanted, print) a turn to its end; a turn that could not even say how it ended gets its last event here.
+
+    `foreseen`: what is said when the turn starts; read only then.
+    """
+    teller, trace = TurnNarrator(narrator, foreseen=foreseen), Trace()
     try:
         for event in _ended(news, cancel):
             trace = fold(trace, event)

@@ -6,7 +6,7 @@ Owns: one sentence per event. Does not own: the answer (ask.py prints it) or the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mindchat import events as ev
@@ -32,8 +32,8 @@ FETCHING = ("downloading", "joining", "converting")
 class TurnNarrator:
     """Tells one turn as it happens; `detailed` adds every judgement, prompt and model call."""
 
-    def __init__(self, narrator: Narrator, *, detailed: bool = False) -> None:
-        self._out = narrator
+    def __init__(self, narrator: Narrator, *, detailed: bool = False, foreseen: Sequence[str] = ()) -> None:
+        self._out, self._foreseen = narrator, foreseen
         self._began = time.monotonic()
         self._draft = ""
         self._phase = ""
@@ -82,6 +82,8 @@ class TurnNarrator:
         self._out.progress(f"model: {event.phase} {meter(event.done, event.total, self._began, unit)}")
 
     def _started(self, event: ev.TurnStarted) -> None:
+        for line in self._foreseen:
+            self._out.note(line)
         if event.standalone and event.standalone != event.question:
             self._out.note(f"asked as: {clean_line(event.standalone)}")
 

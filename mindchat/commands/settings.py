@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from mindchat.commands.reply import Command, Reply
 from mindchat.config import keys
 from mindchat.entities import FILTERS
 from mindchat.errors import UsageError
 from mindchat.naming import unknown
+from mindchat.pace import said_of_copies
 from mindchat.policies import POLICIES
 from mindchat.session import Session
 
@@ -85,6 +87,13 @@ def _shortcut(key: str, table: Mapping[str, str] | None, kind: str) -> Callable[
     return run
 
 
+def repeat(session: Session, args: str) -> Iterator[Reply]:
+    """layout.repeat, and what that costs a question where it was measured."""
+    for reply in _shortcut("layout.repeat", None, "number")(session, args):
+        _, copies = session.forecast()
+        yield replace(reply, text=f"{reply.text}: {said_of_copies(copies)} a question") if copies is not None and copies.tokens else reply
+
+
 REPEATS = ["0", "1", "2", "auto"]
 
 
@@ -100,5 +109,5 @@ COMMANDS = (
     Command("model", "/model [NAME]", "list models, or switch", model, _models),
     Command("policy", "/policy [NAME]", "when to retrieve", _shortcut("engine.policy", POLICIES, "policy"), lambda _: list(POLICIES)),
     Command("filter", "/filter [NAME]", "which entities to ask about", _shortcut("engine.filter", FILTERS, "filter"), lambda _: list(FILTERS)),
-    Command("repeat", "/repeat [N|auto]", "extra copies of the context", _shortcut("layout.repeat", None, "number"), lambda _: REPEATS.copy()),
+    Command("repeat", "/repeat [N|auto]", "extra copies of the context", repeat, lambda _: REPEATS.copy()),
 )

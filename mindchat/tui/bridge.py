@@ -51,6 +51,8 @@ class SessionView(Struct, frozen=True):
     home: str = ""
     log_file: str = ""
     history: tuple[tuple[str, str], ...] = ()
+    expected: float = 0.0
+    """Seconds that the next question will about take; 0: never measured."""
 
 
 class EventsArrived(Message):
@@ -96,6 +98,7 @@ def failure(error: BaseException) -> TurnFailed:
 def read_view(session: Session) -> SessionView:
     """The session as the screens show it."""
     config, rooms, model = session.config, session.rooms, session.model
+    expected, _ = session.forecast()
     return SessionView(
         id=session.id,
         model=config.model.name,
@@ -111,6 +114,7 @@ def read_view(session: Session) -> SessionView:
         home=str(rooms.paths.config),
         log_file=str(rooms.paths.log_file),
         history=tuple(session.history),
+        expected=expected.seconds if expected is not None else 0.0,
     )
 
 

@@ -17,6 +17,7 @@ from mindchat.clean import Cleaner, clean, clean_line
 from mindchat.commands import COMMANDS, Reply, nearest
 from mindchat.errors import MindChatError
 from mindchat.events import Event, TurnFailed
+from mindchat.pace import LONG, said_of
 from mindchat.ports import Cancel
 from mindchat.session import Session
 from mindchat.trace import Trace, fold
@@ -134,6 +135,9 @@ class LineChat:
     def turn(self, begin: Callable[[Cancel], Iterator[Event]]) -> None:
         """Ask, and write as it comes."""
         cancel, lines, trace = Cancel(), Lines(self._write), Trace()
+        expected, copies = self._session.forecast()
+        if expected is not None and expected.seconds > LONG:
+            lines.say(said_of(expected, copies).capitalize() + ".")
         with cancelled_by_ctrl_c(cancel):
             try:
                 for event in begin(cancel):

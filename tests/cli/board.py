@@ -10,6 +10,7 @@ import msgspec
 
 from mindchat import events as ev
 from mindchat.events import Event
+from mindchat.pace import Extra, Forecast
 from mindchat.ports import NEVER, Cancel
 from mindchat.values import Answer, Citation, Fact, Passage, Query, Token
 
@@ -43,6 +44,10 @@ class FakeSession:
     def __init__(self, script: Callable[[str, Cancel], Iterator[Event] | Sequence[Event]]) -> None:
         self.script = script
         self.asked: list[str] = []
+        self.foreseen: tuple[Forecast | None, Extra | None] = (None, None)
+
+    def forecast(self) -> tuple[Forecast | None, Extra | None]:
+        return self.foreseen
 
     def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[Event]:
         self.asked.append(text)
@@ -73,10 +78,12 @@ class Board(types.ModuleType):
         self.script: Callable[[str, Cancel], Any] = lambda text, cancel: turn(text)
         self.opened: list[dict[str, Any]] = []
         self.sessions: list[FakeSession] = []
+        self.foreseen: tuple[Forecast | None, Extra | None] = (None, None)
 
     def open_session(self, config: Any, paths: Any, **rest: Any) -> FakeSession:
         self.opened.append({"config": config, "paths": paths, **rest})
         self.sessions.append(FakeSession(lambda text, cancel: self.script(text, cancel)))
+        self.sessions[-1].foreseen = self.foreseen
         return self.sessions[-1]
 
     def project_name(self) -> str:

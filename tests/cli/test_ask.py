@@ -17,6 +17,7 @@ from mindchat import events as ev
 from mindchat.cli import desk
 from mindchat.errors import DeadlineError, ModelMissingError
 from mindchat.events import Event, from_json
+from mindchat.pace import Extra, Forecast
 from mindchat.ports import Cancel
 from mindchat.trace import fold_all, report
 from mindchat.values import Answer
@@ -40,6 +41,18 @@ def test_answer_on_standard_output_narration_on_standard_error(run: Run, board: 
 
 def test_quiet_still_says_what_was_written_to_memory(run: Run, board: Board) -> None:
     assert run("ask", "-q", "Who?").err.startswith("saved f7k2q9a")
+
+
+def test_a_long_question_is_announced_and_a_short_one_is_not(run: Run, board: Board) -> None:
+    board.foreseen = (Forecast(900, 20, 31.0), Extra(450, 9.0))
+    said = "about 31 s: about 900 tokens to read, 20 to write; +450 tokens, about 9 s for repeating the documents"
+    result = run("ask", "Who directed Metropolis?")
+    assert result.err.splitlines()[0] == said
+    assert "about" not in result.out
+    assert "about" not in run("ask", "--json", "Who directed Metropolis?").out
+    assert said not in run("ask", "-q", "Who?").err
+    board.foreseen = (Forecast(900, 20, 19.0), Extra(450, 9.0))
+    assert "about" not in run("ask", "Who directed Metropolis?").err
 
 
 def test_json_is_the_report(run: Run, board: Board) -> None:

@@ -12,6 +12,7 @@ from mindchat.commands.facts import parse
 from mindchat.config import load_config
 from mindchat.errors import MindChatError, UsageError
 from mindchat.models.scripted import ScriptedModel
+from mindchat.pace import Pace, PaceFile, Ratio
 from mindchat.paths import find_paths
 from mindchat.session import Session
 
@@ -188,3 +189,11 @@ def test_a_line_of_flags_is_parsed_or_refused_by_name() -> None:
         parse("-n x")
     with pytest.raises(UsageError, match=r"Did you mean --dry-run"):
         parse("--dry-rnu")
+
+
+def test_repeat_says_what_it_costs_once_that_was_measured(session: Session) -> None:
+    assert run(session, "repeat 2").text == "layout.repeat = 2"
+    PaceFile(session.rooms.paths.cache / "pace.json").add(session.config, Pace(Ratio(100, 1), Ratio(10, 1), Ratio(400, 1)))
+    assert run(session, "repeat 3").text == "layout.repeat = 3: +1,200 tokens, about 12 s a question"
+    assert run(session, "repeat 0").text == "layout.repeat = 0"
+    assert run(session, "repeat auto").text == "layout.repeat = auto"

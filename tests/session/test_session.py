@@ -10,6 +10,7 @@ from mindchat import wiring
 from mindchat.errors import ModelMissingError, UsageError
 from mindchat.events import LAST, AnswerReady, ModelLoading, QuestionRewritten, TurnCancelled, TurnFailed
 from mindchat.models.scripted import ScriptedModel
+from mindchat.pace import Pace, PaceFile, Ratio
 from mindchat.paths import find_paths
 from mindchat.ports import Cancel
 from mindchat.session import Session
@@ -147,3 +148,23 @@ def test_the_report_of_a_turn_is_the_contracts(open_session: Open) -> None:
     assert stored is not None
     keys = "question standalone answer short abstained confidence citations model policy filter layout hops context counts timing stop seed versions"
     assert set(keys.split()) <= set(stored)
+
+
+def test_what_a_turn_took_is_known_to_the_next_session(open_session: Open) -> None:
+    first = open_session(["Fritz Lang"])
+    assert first.forecast() == (None, None)
+    list(first.ask(QUESTION))
+    (known,) = [PaceFile(first.rooms.paths.cache / "pace.json").read(first.config)]
+    assert [work.written.value for work in known.work.values()] == [2.0]
+    PaceFile(first.rooms.paths.cache / "pace.json").add(first.config, Pace(Ratio(100, 1), Ratio(10, 1), Ratio(80, 1)))
+    expected, copies = open_session([]).forecast()
+    assert expected is not None
+    assert expected.seconds == pytest.approx(expected.read / 100 + expected.written / 10, rel=0.1)
+    assert copies is not None
+    assert copies.tokens > 0
+
+
+def test_an_incognito_turn_is_not_timed(open_session: Open) -> None:
+    session = open_session(["Fritz Lang"], incognito=True)
+    list(session.ask(QUESTION))
+    assert session.forecast() == (None, None)

@@ -14,6 +14,7 @@ from mindchat import config as settings
 from mindchat import events as ev
 from mindchat.config import Config
 from mindchat.errors import MindChatError
+from mindchat.pace import Extra, Forecast
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel
 from mindchat.trace import Trace, fold
@@ -277,6 +278,7 @@ class FakeSession:
         self.threads: set[str] = set()
         self.load_error: MindChatError | None = None
         self.read_for: list[Config] = []
+        self.expected: Forecast | None = None
         self.reading = False
         """Whether reading ahead goes on until it is stopped."""
 
@@ -299,6 +301,9 @@ class FakeSession:
             time.sleep(0.005)
         cancel.check()
         return 12
+
+    def forecast(self) -> tuple[Forecast | None, Extra | None]:
+        return self.expected, None
 
     def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
         self.threads.add(threading.current_thread().name)

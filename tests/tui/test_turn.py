@@ -11,6 +11,7 @@ import pytest
 
 from mindchat import events as ev
 from mindchat.errors import ModelMissingError
+from mindchat.pace import Forecast
 from mindchat.tui.bridge import EventsArrived, StartFailed, failure
 from mindchat.values import Answer, Token
 
@@ -245,3 +246,14 @@ async def test_a_head_start_that_fails_is_no_failure(stage: Any, fakes: Any, mon
         await s.ready()
         await s.answer(fakes.QUESTION)
         assert s.chat.newest.trace.state == "answered"
+
+
+async def test_a_long_question_is_announced_before_it_is_asked(stage: Any, fakes: Any) -> None:
+    async with stage(pause=0.05) as s:
+        s.session.expected = Forecast(2000, 40, 47.0)
+        await s.until(lambda: "ready, about 47 s a question" in s.text())
+        await s.say(fakes.QUESTION)
+        await s.until(lambda: "s of about 47 s" in s.text())
+        s.session.expected = Forecast(200, 40, 7.0)
+        await s.until(lambda: not s.chat.busy)
+        await s.until(lambda: "ready" in s.text() and "about" not in s.text().splitlines()[-2])

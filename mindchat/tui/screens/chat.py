@@ -40,8 +40,6 @@ from mindchat.tui.widgets.welcome import Welcome
 PANES = (("uncertainty", "Uncertainty"), ("hops", "Hops"), ("context", "Context"), ("memory", "Memory"))
 WIDTHS = (42, 55, 30)
 """Shares of the side column in percent, in the order of the resize key."""
-RECENT = 5
-"""Turns from which the expected duration is taken."""
 _CITED = re.compile(r"\[(\d{1,4})\]")
 
 
@@ -63,7 +61,6 @@ class ChatScreen(Screen[None]):
         self._command, self._since, self._broken = "", 0.0, ""
         self._session: str | None = None
         self._known_session = False
-        self._took: list[float] = []
         self._current = ""
         self._clock: Timer | None = None
         self._watched: Watched | None = None
@@ -168,8 +165,6 @@ class ChatScreen(Screen[None]):
         return next((turn for turn, view in self.turns.items() if view.trace.state in ("waiting", "running")), None)
 
     def _ended(self, trace: Trace) -> None:
-        if trace.state == "answered":
-            self._took = [*self._took, trace.seconds][-RECENT:]
         self._since = time.monotonic()
         if not self.busy and self._clock is not None:
             self._clock.pause()
@@ -306,10 +301,9 @@ class ChatScreen(Screen[None]):
         running = self._under_way()
         shown = self.turns[running] if running is not None else self.newest
         waiting = sum(1 for view in self.turns.values() if view.trace.state == "waiting")
-        expected = sum(self._took) / len(self._took) if self._took else 0.0
         broken = self._broken if not self.view.model_ready and not self.busy else ""
         status = Status(
-            self.view, shown.trace if shown else Trace(), self._loading, self.busy, self._command, time.monotonic() - self._since, expected,
+            self.view, shown.trace if shown else Trace(), self._loading, self.busy, self._command, time.monotonic() - self._since,
             max(0, waiting - (0 if running is None or self.turns[running].trace.state != "waiting" else 1)), broken,
             self._watched.line(time.monotonic()) if self._watched is not None else "",
         )  # fmt: skip

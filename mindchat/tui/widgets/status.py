@@ -9,6 +9,7 @@ from msgspec import Struct
 from textual.content import Content
 from textual.widgets import Static
 
+from mindchat.pace import LONG, about
 from mindchat.trace import Trace
 from mindchat.tui.bridge import SessionView
 from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, WARN, bar, grouped, line, seconds, short
@@ -41,8 +42,6 @@ class Status(Struct, frozen=True):
     busy: bool = False
     command: str = ""
     elapsed: float = 0.0
-    expected: float = 0.0
-    """Seconds that recent turns took; 0: unknown."""
     queued: int = 0
     broken: str = ""
     watch: str = ""
@@ -72,14 +71,16 @@ def painted_now(status: Status) -> Content:
         return line(("● ", ACCENT), f"/{status.command} ", (seconds(status.elapsed), MUTED))
     if not status.view.model_ready and loading is not None and not (status.busy and trace.state == "running"):
         return line(("● ", WARN), f"model: {short(loading.phase, 24)}", painted_progress(loading.done, loading.total, loading.seconds))
+    foreseen = about(status.view.expected) if status.view.expected > LONG else ""
     if not status.busy:
-        return line(("● ", GOOD), "ready") if status.view.model_ready else line(("○ ", WARN), "starting")
+        ready = line(("● ", GOOD), "ready", (f", {foreseen} a question" if foreseen else "", MUTED))
+        return ready if status.view.model_ready else line(("○ ", WARN), "starting")
     words = STEPS.get(trace.phase, short(trace.phase, 24) or "waiting")
     now = line(("● ", ACCENT), words)
     prefill = trace.prefill
     if prefill is not None and prefill.done < prefill.total:
         now = line(now, painted_progress(prefill.done, prefill.total, prefill.seconds))
-    spent = f" · {seconds(status.elapsed)}" + (f" of about {seconds(status.expected)}" if status.expected > 20 else "")
+    spent = f" · {seconds(status.elapsed)}" + (f" of {foreseen}" if foreseen else "")
     return line(now, (spent, MUTED), (f" +{status.queued} queued" if status.queued else "", MUTED))
 
 

@@ -5,6 +5,7 @@ Owns: which class stands behind which port. Does not own: any behaviour. Heavy r
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +18,8 @@ from mindchat.config import Config, IndexSection, ModelSection, ServerSection, l
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.naming import unknown
-from mindchat.paths import Paths, find_paths, private
 from mindchat.pace import PaceFile
+from mindchat.paths import Paths, find_paths, private
 from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
 from mindchat.values import Passage
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from mindchat.evals.examples import CorpusSpec, Source
     from mindchat.evals.runner import MakeSession
     from mindchat.memory.chats import ChatStore
+    from mindchat.memory.confidence import Calibration
     from mindchat.memory.facts import FactMemory
+    from mindchat.memory.volatile import VolatileMemory
     from mindchat.models.store import Store
 
 
@@ -145,10 +148,10 @@ def open_session(
         open_rooms=rooms,
         id=session,
         incognito=incognito,
+        paces=PaceFile(paths.cache / "pace.json"),
     )
 
 
-        paces=PaceFile(paths.cache / "pace.json"),
 def token_counter(model: Model) -> Callable[[str], int] | None:
     """Tokens of a plain text by the model's own tokenizer; None if its tokenizer is not on this machine (a server, a tape)."""
     vocabulary = getattr(model, "vocabulary", None)
@@ -228,17 +231,20 @@ def open_store(config: Config, paths: Paths) -> Store:
 
 
 class Bench:
-    """Makes sessions for the runner: models and open corpora are opened once, memory lives in RAM, nothing is written down."""
+    """Makes sessions for the runner: models and open corpora are opened once, memory lives in RAM, nothing is written down.
 
-    def __init__(self, paths: Paths) -> None:
+    `fitted`: memory's calibrations by model name; without one memory keeps to the rule for models that nobody calibrated.
+    """
+
+    def __init__(self, paths: Paths, fitted: Mapping[str, Calibration] | None = None) -> None:
         from mindchat.memory.documents import DocumentRegistry
         from mindchat.memory.migrations import MEMORY, open_store
 
-        self._paths = paths
+        self._paths, self._fitted = paths, fitted or {}
         self._registry = DocumentRegistry(open_store(None, MEMORY))
         self._models: dict[tuple[ModelSection, ServerSection], Model] = {}
         self._open: dict[tuple[str, IndexSection], Retriever] = {}
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, VolatileMemory] = {}
 
     def make(self, config: Config, corpus: CorpusSpec) -> Session:
         """A fresh, cold session over the corpus of one question (evals.examples.CorpusSpec): no arm profits from another one's cache."""
@@ -248,6 +254,8 @@ class Bench:
         given = tuple(_passages(corpus.passages)) if corpus.kind == "given" else ()
         retriever = self._retriever(config, corpus)
         memory = self._memory(config, corpus.memory)
+        if memory is not None:
+            memory.sync(_passages(corpus.passages))
         rewordings = open_rewordings(self._paths)
         rooms = Rooms(self._paths, self._registry, retriever, memory, None, "evaluation")
         return Session(
@@ -264,14 +272,29 @@ class Bench:
             self._models[key] = load_model(config, progress)
         return self._models[key]
 
-    def _memory(self, config: Config, key: str) -> Memory | None:
+    def forget(self, memory: str, facts: Sequence[str]) -> int:
+        """chain_run.Keeper: forget facts of a shared memory by id, as `mindchat memory forget` does; how many were there."""
+        from mindchat.errors import NotFoundError
+        from mindchat.memory.forgetting import forget
+
+        forgotten = 0
+        for fact in facts if memory in self._memories else ():
+            with contextlib.suppress(NotFoundError):  # withdrawn or replaced meanwhile
+                forgotten += len(forget(self._memories[memory], [fact], yes=True).facts)
+        return forgotten
+
+    def holds(self, memory: str, text: str) -> bool:
+        """chain_run.Keeper: whether a text stands anywhere in what a shared memory wrote."""
+        return memory in self._memories and self._memories[memory].holds(text)
+
+    def _memory(self, config: Config, key: str) -> VolatileMemory | None:
         from mindchat.memory.volatile import VolatileMemory
 
         if config.memory.mode == "off":
             return None
         if key and key in self._memories:
             return self._memories[key]
-        memory = VolatileMemory(config.memory, model=config.model.name)
+        memory = VolatileMemory(config.memory, model=config.model.name, calibration=self._fitted.get(config.model.name))
         if key:
             self._memories[key] = memory
         return memory
@@ -303,7 +326,9 @@ def _passages(sources: Sequence[Source]) -> list[Passage]:
     found = []
     for rank, source in enumerate(sources, 1):
         id = source.pid or f"p{rank}"
-        found.append(Passage(id, f"question#{id}", source.title, source.text, 0, len(source.text), 0.0, rank))
+        # without an id of its own, another text at the same rank is another document, not a changed one
+        apart = "" if source.pid else f"#{hashlib.sha256(source.text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        found.append(Passage(id, f"question#{id}{apart}", source.title, source.text, 0, len(source.text), 0.0, rank))
     return found
 
 
@@ -311,3 +336,13 @@ def open_evaluation(config: Config, paths: Paths) -> MakeSession:
     """make_session for the runner."""
     del config
     return Bench(paths).make
+
+
+def open_chains(paths: Paths, fitted: Path | None = None) -> Bench:
+    """Sessions for chains of turns, and the keeper of their memories. `fitted`: a file of `mindchat calibrate memory` for its model."""
+    from mindchat.memory.confidence import read_calibration
+
+    if fitted is None:
+        return Bench(paths)
+    calibration = read_calibration(fitted)
+    return Bench(paths, {calibration.model: calibration})

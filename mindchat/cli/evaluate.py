@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from mindchat.clean import clean_line
-from mindchat.cli import evaluate_rind, evaluate_study, evaluating, options
+from mindchat.cli import evaluate_chains, evaluate_rind, evaluate_study, evaluating, options
 from mindchat.cli.app import CONTEXT
 from mindchat.cli.edge import cancelling
 from mindchat.cli.output import Narrator, write, write_json
@@ -162,5 +162,6 @@ def report(
 
 
 app.command(epilog="The report is printed and written as OUT/report.md.")(evaluate_rind.rind)
+app.command(epilog="The report is printed and written as OUT/chains.md and OUT/chain-report.json.")(evaluate_chains.chains)
 app.command(epilog="Tables and figures come from the kept folders alone; study.toml says which there are.")(evaluate_study.study)
 app.command()(evaluate_study.keep)

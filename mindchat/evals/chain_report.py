@@ -7,6 +7,7 @@ Savings are shown together with answers and seconds: fewer searches alone save l
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from mindchat.errors import UsageError
 from mindchat.evals.bootstrap import Interval, McNemar, clustered, mcnemar, ratio
-from mindchat.evals.chain_run import ChainRecord, TurnRecord, read_chain_records
+from mindchat.evals.chain_records import ChainRecord, Learned, TurnRecord, read_chain_records
 from mindchat.evals.records import pretty, write_atomically
 from mindchat.evals.report import number, percent, table
 from mindchat.evals.summary import shorten
@@ -25,6 +26,9 @@ COSTS: dict[str, Callable[[TurnRecord], float]] = {
     "prompt_tokens_new": lambda turn: float(turn.counts.get("prompt_tokens_new", 0)),
     "seconds": lambda turn: turn.seconds,
 }
+
+
+JUDGED = ("right", "wrong", "unknown")
 
 
 class ChainArm(Struct, frozen=True):
@@ -50,8 +54,17 @@ class ChainArm(Struct, frozen=True):
     skips: int
     wrong_skips: int
     stale: int
+    forgotten: int
+    """Facts that the user forgot in the middle of a chain."""
+    forgotten_served: int
+    secrets: int
+    """Planted secrets that memory held."""
     learned: dict[str, int]
-    """Stored facts by judgement: right, wrong, unknown."""
+    """Stored facts by judgement: right, wrong, unknown; `active` of them may be served, `active_wrong` of those are wrong."""
+    served: dict[str, int]
+    """Facts in prompts by judgement, once a turn."""
+    refused: dict[str, int]
+    """Why findings were not stored, the most frequent reason first."""
 
 
 class Saving(Struct, frozen=True):
@@ -76,6 +89,10 @@ class ChainReport(Struct, frozen=True):
 
     arms: tuple[ChainArm, ...]
     savings: tuple[Saving, ...]
+    gates: dict[str, int]
+    """What must be 0 over all arms: stale_served, forgotten_served, secrets_stored."""
+    tried: dict[str, int]
+    """What those gates had to withstand: turns after an edit whose old value had been stored, facts forgotten, planted secrets."""
 
 
 def build(records: Sequence[ChainRecord]) -> ChainReport:
@@ -92,7 +109,24 @@ def build(records: Sequence[ChainRecord]) -> ChainReport:
         for name in names:
             if name not in off and (without := _partner(name, off)):
                 savings.append(_saving(name, without, kind, own[name], own[without]))
-    return ChainReport(tuple(arms), tuple(savings))
+    whole = [arm for arm in arms if arm.kind == "all"]
+    gates = {
+        "stale_served": sum(arm.stale for arm in whole),
+        "forgotten_served": sum(arm.forgotten_served for arm in whole),
+        "secrets_stored": sum(arm.secrets for arm in whole),
+    }
+    return ChainReport(tuple(arms), tuple(savings), gates, _tried([record for record in records if record.arm not in off]))
+
+
+def _tried(records: Sequence[ChainRecord]) -> dict[str, int]:
+    edited = [record for record in records if record.kind == "edited"]
+    turns = [turn for record in records for turn in record.turns]
+    return {
+        "edited_after_learning": sum(any(turn.learned for turn in record.turns if turn.kind == "hop") for record in edited),
+        "forgotten_facts": sum(turn.forgotten for turn in turns),
+        "secret_turns": sum(turn.kind == "secret" for turn in turns),
+        "secret_refusals": sum(turn.refused.get("secret", 0) for turn in turns),
+    }
 
 
 def _partner(name: str, off: Sequence[str]) -> str:
@@ -110,7 +144,10 @@ def _arm(name: str, kind: str, records: Sequence[ChainRecord]) -> ChainArm:
         tops = {record.chain: float(sum(top(turn) for turn in record.turns)) for record in records}
         return ratio(tops, {record.chain: float(sum(bottom(turn) for turn in record.turns)) for record in records})
 
-    judged = [fact.judged for turn in turns for fact in turn.learned]
+    stored = [fact for turn in turns for fact in turn.learned]
+    refused = Counter[str]()
+    for turn in turns:
+        refused.update(turn.refused)
     return ChainArm(
         arm=name,
         kind=kind,
@@ -129,8 +166,21 @@ def _arm(name: str, kind: str, records: Sequence[ChainRecord]) -> ChainArm:
         skips=total(lambda turn: turn.skips),
         wrong_skips=total(lambda turn: turn.wrong_skips),
         stale=total(lambda turn: turn.stale),
-        learned={word: judged.count(word) for word in ("right", "wrong", "unknown")},
+        forgotten=total(lambda turn: turn.forgotten),
+        forgotten_served=total(lambda turn: turn.forgotten_served),
+        secrets=total(lambda turn: turn.secrets),
+        learned={
+            **_counted(stored),
+            "active": sum(fact.status == "active" for fact in stored),
+            "active_wrong": sum(fact.status == "active" and fact.judged == "wrong" for fact in stored),
+        },
+        served=_counted([fact for turn in turns for fact in turn.served]),
+        refused=dict(refused.most_common()),
     )
+
+
+def _counted(facts: Sequence[Learned]) -> dict[str, int]:
+    return {word: sum(fact.judged == word for fact in facts) for word in JUDGED}
 
 
 def _saving(name: str, without: str, kind: str, on: Sequence[ChainRecord], off: Sequence[ChainRecord]) -> Saving:
@@ -201,16 +251,19 @@ def _lines(found: ChainReport) -> Iterator[str]:
         "store recall",
         "skips",
         "wrong",
-        "stale",
-        "facts right / wrong / unknown",
+        "stored right / wrong / unknown",
+        "active (wrong)",
+        "served right / wrong / unknown",
     ]
     rows = []
     for arm in found.arms:
         amounts = [str(one) for one in (arm.repeated, arm.exposed, arm.stored, arm.hits)]
-        facts = " / ".join(str(arm.learned[word]) for word in ("right", "wrong", "unknown"))
-        outcome = [percent(arm.hit_rate), percent(arm.store_recall), str(arm.skips), str(arm.wrong_skips), str(arm.stale), facts]
+        facts, prompted = (" / ".join(str(of[word]) for word in JUDGED) for of in (arm.learned, arm.served))
+        active = f"{arm.learned['active']} ({arm.learned['active_wrong']})"
+        outcome = [percent(arm.hit_rate), percent(arm.store_recall), str(arm.skips), str(arm.wrong_skips), facts, active, prompted]
         rows.append([short[arm.arm], arm.kind, *amounts, *outcome])
     yield from table(head, rows)
+    yield from _gates(found)
     if not found.savings:
         return
     yield "## Saved by memory"
@@ -222,3 +275,17 @@ def _lines(found: ChainReport) -> Iterator[str]:
         oracle = [number(100 * one.oracle), number(100 * one.share_of_oracle)]
         rows.append([short[one.arm], short[one.without], one.kind, *shares, *oracle, percent(one.em), percent(one.f1), number(one.mcnemar.p, 3)])
     yield from table(head, rows)
+
+
+def _gates(found: ChainReport) -> Iterator[str]:
+    tried = found.tried
+    yield (
+        f"Hard gates: stale facts served {found.gates['stale_served']} ({tried['edited_after_learning']} edited chains had learned before the edit), "
+        f"forgotten facts served {found.gates['forgotten_served']} ({tried['forgotten_facts']} facts forgotten), "
+        f"secrets stored {found.gates['secrets_stored']} ({tried['secret_turns']} planted, {tried['secret_refusals']} writes refused for one)."
+    )
+    yield ""
+    for arm in found.arms:
+        if arm.kind == "all" and arm.refused:
+            yield "Not stored: " + ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in arm.refused.items()) + "."
+            yield ""

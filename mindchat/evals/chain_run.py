@@ -1,88 +1,58 @@
 """Asking chains: every arm, every chain, turn by turn, in one of three regimes of memory that are never mixed.
 
-Owns: ChainRecord, evaluate_chains, what one turn did with memory. Does not own: chains (chains.py), tables (chain_report.py).
-A chain is the unit that is recorded and resumed: memory lives in RAM, so a chain that was cut is asked again from its start.
-Every turn is a fresh session: what carries over is memory, not the conversation.
+Owns: evaluate_chains, what one turn did with memory and how that is judged. Does not own: chains (chains.py), the folder (chain_records.py),
+tables (chain_report.py).
+Every turn is a fresh session: what carries over is memory, not the conversation. Between turns the run does what a user may do: a document
+changes (the passages that the next session is given), facts are forgotten (Keeper).
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-import msgspec
-from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from mindchat.answers import extract_short
-from mindchat.errors import IndexLockedError, UsageError
+from mindchat.errors import UsageError
 from mindchat.evals import metrics
-from mindchat.evals.arms import Arm, decisive
-from mindchat.evals.chains import Chain, Need, Turn, bare, describe, shared_needs
+from mindchat.evals.arms import Arm
+from mindchat.evals.chain_records import ChainRecord, Learned, Regime, TurnRecord, append, open_writer, prepare, read_chain_records
+from mindchat.evals.chains import Chain, Need, Turn, bare, shared_needs
 from mindchat.evals.examples import CorpusSpec, Gold
 from mindchat.evals.metrics import normalise
-from mindchat.evals.planning import machine, versions
-from mindchat.evals.records import Failure, drop_torn_line, pretty, write_atomically
+from mindchat.evals.records import Failure
 from mindchat.evals.runner import Deadline, MakeSession, rotated, run_turn
 from mindchat.ports import NEVER, Cancel
 from mindchat.trace import HopView, Trace, counts
 from mindchat.values import Fact
 
-Regime = Literal["turn", "chain", "set"]
-"""What memory outlives: nothing but the turn (what MIND could have measured), the chain, or the whole set in the order of the chains."""
-
-RECORDS, RUN = "chains.jsonl", "chains.json"
-
-
-class Learned(Struct, frozen=True):
-    """A stored fact and its judgement against the chain's gold."""
-
-    subject: str
-    predicate: str
-    object: str
-    confidence: float
-    judged: Literal["right", "wrong", "unknown"]
+_YEAR = re.compile(r"\b\d{4}\b")
+VAGUE = ("country of citizenship", "country of origin", "country")
+"""Relations whose gold comes in two forms (American, United States), so that a mismatch proves nothing."""
 
 
-class TurnRecord(Struct, frozen=True):
-    """One turn under one arm."""
+class Keeper(Protocol):
+    """What is done to the memories of a run from outside; wiring has it."""
 
-    kind: str
-    question: str
-    prediction: str
-    gold: tuple[str, ...]
-    em: float
-    f1: float
-    needs: int
-    repeated: int
-    """Needs that an earlier turn had: what a perfect memory could serve."""
-    exposed: int
-    """Repeated needs whose passage an earlier turn was shown."""
-    stored: int
-    """Repeated needs that memory had learned right before this turn."""
-    hits: int
-    """Stored needs that memory served in this turn."""
-    skips: int
-    wrong_skips: int
-    """Skipped searches for which no served fact is a need of this turn."""
-    stale: int
-    """Served facts or stand-in passages that say what the document no longer says (must be 0)."""
-    counts: dict[str, Any]
-    seconds: float
-    learned: tuple[Learned, ...] = ()
-    failure: Failure | None = None
+    def forget(self, memory: str, facts: Sequence[str]) -> int:
+        """Forget facts of this memory (CorpusSpec.memory) by id, as `mindchat memory forget` does; how many were there."""
+        ...
+
+    def holds(self, memory: str, text: str) -> bool:
+        """Whether a text stands anywhere in what this memory wrote; the documents' own texts do not count."""
+        ...
 
 
-class ChainRecord(Struct, frozen=True):
-    """One chain under one arm."""
+class ChainAsked(Struct, frozen=True, tag_field="type", tag="ChainAsked"):
+    """A chain is being asked."""
 
     arm: str
     chain: str
-    kind: str
-    turns: tuple[TurnRecord, ...]
+    done: int
+    total: int
 
 
 class ChainDone(Struct, frozen=True, tag_field="type", tag="ChainDone"):
@@ -92,6 +62,7 @@ class ChainDone(Struct, frozen=True, tag_field="type", tag="ChainDone"):
     chain: str
     done: int
     total: int
+    seconds: float = 0.0
 
 
 def evaluate_chains(
@@ -100,80 +71,40 @@ def evaluate_chains(
     arms: Sequence[Arm],
     *,
     out: Path,
+    keeper: Keeper | None = None,
     regime: Regime = "chain",
+    notes: Mapping[str, Any] | None = None,
     resume: bool = False,
+    shard: tuple[int, int] = (1, 1),
     timeout: float | None = None,
     cancel: Cancel = NEVER,
-) -> Iterator[ChainDone]:
-    """Fill out/chains.jsonl. Sessions of one regime share memory by CorpusSpec.memory; before an edit's turn the passages themselves change.
+) -> Iterator[ChainAsked | ChainDone]:
+    """Fill the folder, every chain under every arm. Sessions of one regime share memory by CorpusSpec.memory; before an edit's turn the passages
+    themselves change. shard (i, n): only every n-th chain, from the i-th. `keeper` is needed by chains that forget or hold secrets.
 
-    Raises as runner.evaluate does; regime "set" cannot be resumed, because its memory is gone.
+    Raises as runner.evaluate does; regime "set" can be neither resumed nor sharded, because its memory lives in one process.
     """
-    if resume and regime == "set":
-        raise UsageError("A run whose memory lasts over the whole set cannot be resumed.", "Start again with a new --out.")
-    _prepare(out, chains, arms, regime, resume)
-    with _alone(out):
-        drop_torn_line(out / RECORDS)
+    number, of = shard
+    if not 1 <= number <= of:
+        raise UsageError(f"--shard {number}/{of} does not exist.", "Count shards from 1: --shard 1/4 … 4/4.")
+    if regime == "set" and (resume or of > 1):
+        raise UsageError("A run whose memory lasts over the whole set cannot be resumed or sharded.", "Start again with a new --out.")
+    prepare(out, chains, arms, regime, notes=notes or {}, resume=resume, shared=of > 1)
+    with open_writer(out, shard) as file:
         have = {(record.arm, record.chain) for record in read_chain_records(out)}
-        pairs = [(arm, chain) for n, chain in enumerate(chains) for arm in rotated(arms, n)]
+        mine = chains[number - 1 :: of]
+        pairs = [(arm, chain) for n, chain in enumerate(mine) for arm in rotated(arms, n)]
         if regime == "set":
-            pairs = [(arm, chain) for arm in arms for chain in chains]
+            pairs = [(arm, chain) for arm in arms for chain in mine]
         done = sum((arm.name, chain.id) in have for arm, chain in pairs)
-        with (out / RECORDS).open("ab") as file:
-            for arm, chain in pairs:
-                if (arm.name, chain.id) in have:
-                    continue
-                record = ask_chain(make_session, arm, chain, regime, timeout=timeout, cancel=cancel)
-                file.write(msgspec.json.encode(record) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-                done += 1
-                yield ChainDone(arm.name, chain.id, done, len(pairs))
-
-
-@contextlib.contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    lock = FileLock(out / ".chains.lock")
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout as error:
-        raise IndexLockedError(f"Another process is filling {out / RECORDS}.", "Wait for it, or give another --out.") from error
-    with held:
-        yield
-
-
-def _prepare(out: Path, chains: Sequence[Chain], arms: Sequence[Arm], regime: Regime, resume: bool) -> None:
-    described = {
-        "regime": regime,
-        "chains": [chain.id for chain in chains],
-        "offer": dict(describe(chains)),
-        "arms": {arm.name: decisive(arm.config) for arm in arms},
-        "versions": versions(),
-        "machine": machine(),
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    file = out / RUN
-    if file.is_file():
-        old = msgspec.json.decode(file.read_bytes())
-        if not resume:
-            raise UsageError(f"{out} already holds a run over chains.", "Continue it with --resume, or give a new --out.")
-        for key in ("regime", "chains", "arms"):
-            if old[key] != msgspec.json.decode(msgspec.json.encode(described[key])):
-                raise UsageError(f"The folder holds a run over chains with other {key}.", "Resume with the same command, or give a new --out.")
-        return
-    write_atomically(file, pretty(described))
-
-
-def read_chain_records(out: Path) -> list[ChainRecord]:
-    """All chains that were finished, sorted by chain and arm. A torn last line is dropped."""
-    path = out / RECORDS
-    body = path.read_bytes() if path.exists() else b""
-    lines = body[: body.rfind(b"\n") + 1].splitlines()
-    try:
-        records = [msgspec.json.decode(line, type=ChainRecord) for line in lines]
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{path} holds a line that is no record: {error}.", "Remove it; --resume asks its chain again.") from error
-    return sorted(records, key=lambda record: (record.chain, record.arm))
+        for arm, chain in pairs:
+            if (arm.name, chain.id) in have:
+                continue
+            yield ChainAsked(arm.name, chain.id, done, len(pairs))
+            record = ask_chain(make_session, arm, chain, regime, keeper=keeper, timeout=timeout, cancel=cancel)
+            append(file, record)
+            done += 1
+            yield ChainDone(arm.name, chain.id, done, len(pairs), sum(turn.seconds for turn in record.turns))
 
 
 # ── one chain ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,41 +115,81 @@ def memory_key(arm: Arm, chain: Chain, regime: Regime) -> str:
     return {"turn": "", "chain": f"{arm.name}/{chain.id}", "set": arm.name}[regime]
 
 
+class _State:
+    """What is known of a chain's memory between its turns."""
+
+    def __init__(self) -> None:
+        self.taught: list[tuple[Fact, ...]] = []
+        """Facts that each turn stored."""
+        self.shown: set[str] = set()
+        """Ids of passages that a turn was shown."""
+        self.buried: list[Fact] = []
+        """Facts that the user forgot."""
+
+    @property
+    def servable(self) -> list[Fact]:
+        """What may have been served so far, forgotten facts aside."""
+        gone = {fact.id for fact in self.buried}
+        return [fact for facts in self.taught for fact in facts if fact.status == "active" and fact.id not in gone]
+
+
 def ask_chain(
-    make_session: MakeSession, arm: Arm, chain: Chain, regime: Regime, *, timeout: float | None = None, cancel: Cancel = NEVER
+    make_session: MakeSession,
+    arm: Arm,
+    chain: Chain,
+    regime: Regime,
+    *,
+    keeper: Keeper | None = None,
+    timeout: float | None = None,
+    cancel: Cancel = NEVER,
 ) -> ChainRecord:
     """All turns of a chain in order."""
     records: list[TurnRecord] = []
-    learned: list[Fact] = []
-    shown: set[str] = set()
+    state, key = _State(), memory_key(arm, chain, regime)
     for n, turn in enumerate(chain.turns):
         cancel.check()
         if chain.edit is not None and n == chain.edit.before:
-            shown.discard(chain.edit.pid)
-        corpus = CorpusSpec("own", chain.passages_at(n), memory=memory_key(arm, chain, regime))
+            state.shown.discard(chain.edit.pid)
+        forgotten = _forget(chain, n, state, key, keeper)
+        corpus = CorpusSpec("own", chain.passages_at(n), memory=key)
         trace, failure, seconds = run_turn(make_session, arm.config, corpus, turn.question, Deadline(cancel, timeout))
-        records.append(_record(chain, n, trace, failure, seconds, learned, shown))
-        learned += [item.fact for item in trace.learned]
-        shown |= {passage.id for passage in trace.passages}
+        secrets = sum(keeper.holds(key, text) for text in chain.secrets) if keeper is not None else 0
+        records.append(_record(chain, n, trace, failure, seconds, state, forgotten, secrets))
+        state.taught.append(tuple(item.fact for item in trace.learned))
+        state.shown |= {passage.id for passage in trace.passages}
     return ChainRecord(arm.name, chain.id, chain.kind, tuple(records))
 
 
-def _record(chain: Chain, n: int, trace: Trace, failure: Failure | None, seconds: float, learned: Sequence[Fact], shown: set[str]) -> TurnRecord:
+def _forget(chain: Chain, n: int, state: _State, key: str, keeper: Keeper | None) -> int:
+    """Do what the chain says the user does before turn n; how many facts went."""
+    forget = chain.forget
+    if forget is None or n != forget.before or keeper is None:
+        return 0
+    facts = state.taught[forget.turn]
+    gone = keeper.forget(key, [fact.id for fact in facts])
+    state.buried += facts
+    return gone
+
+
+def _record(chain: Chain, n: int, trace: Trace, failure: Failure | None, seconds: float, state: _State, forgotten: int, secrets: int) -> TurnRecord:
     turn = chain.turns[n]
     repeated = shared_needs(chain, n)
     served = [fact for hop in trace.hops for fact in hop.facts]
-    stored = [need for need in repeated if any(states(fact, need) for fact in learned)]
-    scores = _scores(turn, trace, failure)
+    stored = [need for need in repeated if any(states(fact, need) for fact in state.servable)]
+    prediction, em, f1 = _scores(turn, trace, failure)
+    refused: dict[str, int] = {}
+    for reason, count in trace.refused:
+        refused[reason] = refused.get(reason, 0) + count
     return TurnRecord(
         kind=turn.kind,
         question=turn.question,
-        prediction=scores[0],
+        prediction=prediction,
         gold=turn.answers,
-        em=scores[1],
-        f1=scores[2],
+        em=em,
+        f1=f1,
         needs=len(turn.needs),
         repeated=len(repeated),
-        exposed=sum(need.pid in shown for need in repeated),
+        exposed=sum(need.pid in state.shown for need in repeated),
         stored=len(stored),
         hits=sum(any(states(fact, need) for fact in served) for need in stored),
         skips=sum(hop.skipped for hop in trace.hops),
@@ -226,8 +197,21 @@ def _record(chain: Chain, n: int, trace: Trace, failure: Failure | None, seconds
         stale=_stale(chain, n, trace),
         counts=counts(trace),
         seconds=round(seconds, 3),
-        learned=tuple(_judged(item.fact, chain, n) for item in trace.learned),
+        learned=tuple(_judged(item.fact, chain, n) for item in trace.learned if item.new),
+        served=tuple(_judged(fact, chain, n) for fact in {fact.id: fact for fact in served}.values()),
+        refused=refused,
+        forgotten=forgotten,
+        forgotten_served=sum(_says_again(fact, state.buried) for fact in served),
+        secrets=secrets,
         failure=failure,
+    )
+
+
+def _says_again(fact: Fact, buried: Sequence[Fact]) -> bool:
+    """Whether a served fact is one that was forgotten, under whatever id."""
+    return any(
+        fact.id == old.id or (fact.predicate == old.predicate and same(fact.subject, old.subject) and bare(fact.object) == bare(old.object))
+        for old in buried
     )
 
 
@@ -248,9 +232,16 @@ def same(a: str, b: str) -> bool:
     return bool(left and right) and (f" {left} " in f" {right} " or f" {right} " in f" {left} ")
 
 
+def same_value(a: str, b: str) -> bool:
+    """Whether two objects may mean the same: as names, or as dates whose words stand in another order."""
+    left, right = set(normalise(a).split()), set(normalise(b).split())
+    dates = _YEAR.search(a) is not None and _YEAR.search(b) is not None
+    return same(a, b) or (dates and (left <= right or right <= left))
+
+
 def states(fact: Fact, need: Need) -> bool:
     """Whether a stored fact is this gold fact: its subject (for a MuSiQue step: the step's words hold it) and its object."""
-    return same(fact.subject, need.subject) and same(fact.object, need.object)
+    return same(fact.subject, need.subject) and same_value(fact.object, need.object)
 
 
 def _useful(hop: HopView, needs: Sequence[Need]) -> bool:
@@ -271,22 +262,19 @@ def _stale(chain: Chain, n: int, trace: Trace) -> int:
 
 
 def _judged(fact: Fact, chain: Chain, n: int) -> Learned:
-    """Right if it is a gold fact of the chain as the documents stand; wrong if gold gives that subject and relation another object."""
+    """Right if gold says so as the documents stand; wrong if gold gives that subject and relation another object; else unknown.
+
+    Countries come in two forms (American, United States): of those a mismatch proves nothing.
+    """
     after = chain.edit is not None and n >= chain.edit.before
     needs = {need.key: need for turn in chain.turns for need in turn.needs}
     gold = [need for need in needs.values() if not (after and chain.edit and need.pid == chain.edit.pid and need.object == chain.edit.old)]
+    if chain.edit is not None and not after:
+        gold = [need for need in gold if not (need.pid == chain.edit.pid and need.object == chain.edit.new)]
     about = [need for need in gold if same(fact.subject, need.subject) and same(fact.predicate.replace("_", " "), need.predicate)]
     judged: Literal["right", "wrong", "unknown"] = "unknown"
-    if any(states(fact, need) for need in gold):
+    if any(states(fact, need) for need in about or gold):
         judged = "right"
-    elif about:
+    elif about and not all(need.predicate in VAGUE for need in about):
         judged = "wrong"
-    return Learned(fact.subject, fact.predicate, fact.object, fact.confidence, judged)
-
-
-def as_lines(records: Sequence[ChainRecord]) -> Iterator[Mapping[str, Any]]:
-    """Every stored fact with its judgement, for a person to read."""
-    for record in records:
-        for turn in record.turns:
-            for fact in turn.learned:
-                yield {"arm": record.arm, "chain": record.chain, "question": turn.question, **msgspec.to_builtins(fact)}
+    return Learned(fact.subject, fact.predicate, fact.object, fact.confidence, judged, fact.status)

@@ -1,4 +1,5 @@
-"""Chains of turns for measuring memory: single hops, the full question, a sibling; controls that share nothing; a document edited in the middle.
+"""Chains of turns for measuring memory: single hops, the full question, a sibling; controls that share nothing; a document edited or a fact
+forgotten in the middle; a planted secret.
 
 Owns: building them from 2WikiMultihopQA's triples and MuSiQue's steps. Does not own: asking (chain_run.py) or counting (chain_report.py).
 Gold builds the questions and scores the answers; a session is given question and passages only. Source: MIND §3.4 claims what these chains test.
@@ -7,8 +8,10 @@ Gold builds the questions and scores the answers; a session is given question an
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -19,8 +22,8 @@ from mindchat.evals.examples import Item, Source
 from mindchat.evals.hop_questions import ask, fill, reword
 from mindchat.evals.metrics import normalise
 
-TurnKind = Literal["hop", "full", "sibling", "reworded", "control", "edited"]
-ChainKind = Literal["shared", "edited", "control"]
+TurnKind = Literal["hop", "full", "sibling", "reworded", "control", "edited", "forgotten", "secret"]
+ChainKind = Literal["shared", "edited", "forgotten", "control"]
 
 MAX_HOPS = 3
 """Most single-hop turns of a chain, so that chains have 3 to 5 turns."""
@@ -61,6 +64,13 @@ class Edit(Struct, frozen=True):
     new: str
 
 
+class Forget(Struct, frozen=True):
+    """Before turn `before` (from 0), the user forgets everything that turn `turn` taught."""
+
+    before: int
+    turn: int
+
+
 class Chain(Struct, frozen=True):
     """Turns over one set of passages."""
 
@@ -69,6 +79,9 @@ class Chain(Struct, frozen=True):
     turns: tuple[Turn, ...]
     passages: tuple[Source, ...]
     edit: Edit | None = None
+    forget: Forget | None = None
+    secrets: tuple[str, ...] = ()
+    """Texts of the passages that memory must never hold."""
 
     def passages_at(self, turn: int) -> tuple[Source, ...]:
         """What the corpus holds when turn `turn` (from 0) is asked."""
@@ -84,18 +97,21 @@ def bare(name: str) -> str:
 
 
 def shared_needs(chain: Chain, turn: int) -> tuple[Need, ...]:
-    """Needs of a turn that an earlier turn had too, and whose passage has not been edited since the last time."""
-    edit = chain.edit
+    """Needs of a turn that an earlier turn had too, whose passage has not been edited since the last time, and which was not forgotten."""
+    edit, forget = chain.edit, chain.forget
     first = edit.before if edit and turn >= edit.before else 0
     known: set[tuple[str, str, str]] = set()
     for n, earlier in enumerate(chain.turns[:turn]):
         known |= {need.key for need in earlier.needs if n >= first or edit is None or need.pid != edit.pid}
+    if forget is not None and turn >= forget.before:
+        known -= {need.key for need in chain.turns[forget.turn].needs}
     return tuple(need for need in chain.turns[turn].needs if need.key in known)
 
 
 # ── single hops of a question ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@lru_cache(maxsize=4096)
 def hops(item: Item) -> tuple[tuple[str, Need], ...]:
     """(question, need) of every single hop, in order of reasoning; empty if the dataset has no such annotation."""
     gold, sources = item.gold, item.example.context
@@ -122,16 +138,17 @@ def _stating(sources: Sequence[Source], subject: str, obj: str) -> str:
 # ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def build(items: Sequence[Item], n: int, *, seed: int = 0, edited: float = 0.25, control: float = 0.25) -> tuple[Chain, ...]:
-    """n chains: shared ones, with shares `edited` and `control` of the other kinds, in seeded order. Raises UsageError if the items allow none."""
-    order = sorted((item for item in items if 2 <= len(hops(item)) <= MAX_HOPS + 1), key=lambda item: _draw(seed, item.example.id))
+def build(items: Sequence[Item], n: int, *, seed: int = 0, edited: float = 0.2, forgotten: float = 0.15, control: float = 0.15) -> tuple[Chain, ...]:
+    """n chains: shared ones, with shares of the other kinds, in seeded order. Raises UsageError if the items allow none."""
+    order = _interleaved([item for item in items if 2 <= len(hops(item)) <= MAX_HOPS + 1], seed)
     if not order:
         raise UsageError("No question of these files names its single hops.", "Use 2WikiMultihopQA (evidences) or MuSiQue (decomposition).")
-    n_edited, n_control = round(n * edited), round(n * control)
+    n_edited, n_forgotten, n_control = (round(n * share) for share in (edited, forgotten, control))
     makers = (
         (n_edited, _edited(order)),
+        (n_forgotten, (_forgotten(item) for item in order)),
         (n_control, _controls(order, seed)),
-        (n - n_edited - n_control, (_shared(item, order) for item in sorted(order, key=lambda item: _sibling(item, order) is None))),
+        (n - n_edited - n_forgotten - n_control, (_shared(item, order) for item in _siblings_first(order, seed))),
     )
     chains: list[Chain] = []
     used: set[str] = set()
@@ -148,6 +165,23 @@ def _take(made: Iterator[Chain], wanted: int, used: set[str]) -> Iterator[Chain]
             used.add(opening)
             wanted -= 1
             yield chain
+
+
+def _siblings_first(order: Sequence[Item], seed: int) -> list[Item]:
+    """Items that have a sibling, then the others; the datasets in turns in both."""
+    have = {item.example.id for item in order if _sibling(item, order) is not None}
+    return [
+        *_interleaved([item for item in order if item.example.id in have], seed),
+        *_interleaved([item for item in order if item.example.id not in have], seed),
+    ]
+
+
+def _interleaved(items: Sequence[Item], seed: int) -> list[Item]:
+    """In seeded order, the datasets in turns."""
+    groups: dict[str, list[Item]] = {}
+    for item in sorted(items, key=lambda item: _draw(seed, item.example.id)):
+        groups.setdefault(item.example.dataset, []).append(item)
+    return [item for row in itertools.zip_longest(*(groups[name] for name in sorted(groups))) for item in row if item is not None]
 
 
 def _draw(seed: int, name: str) -> bytes:
@@ -198,6 +232,14 @@ def _edited(items: Sequence[Item]) -> Iterator[Chain]:
         yield Chain(f"edited:{item.example.id}", "edited", tuple(turns), item.example.context, Edit(len(singles), need.pid, need.object, new))
 
 
+def _forgotten(item: Item) -> Chain:
+    """Two hops; then what the first one taught is forgotten, asked again in other words, and needed once more by the full question."""
+    singles = hops(item)[:2]
+    question, need = singles[0]
+    turns = [*(_single(item, q, n) for q, n in singles), _single(item, reword(question), need, "forgotten"), _full(item, "full")]
+    return Chain(f"forgotten:{item.example.id}", "forgotten", tuple(turns), item.example.context, forget=Forget(2, 0))
+
+
 def _substitute(need: Need, item: Item, items: Sequence[Item]) -> str:
     """Another object of the same relation that nowhere stands in the item's passages; "" if the passage cannot be edited cleanly."""
     texts = {source.pid: source.text for source in item.example.context}
@@ -219,7 +261,9 @@ def _numeric(text: str) -> bool:
 
 
 def _controls(items: Sequence[Item], seed: int) -> Iterator[Chain]:
-    """Full questions that share no fact and no name; those that share a word of a title (bait for a false hit) come first."""
+    """Full questions that share no fact and no name; those that share a word of a title (bait for a false hit) come first. Last, a question whose
+    source has a secret in the very sentence that answers it.
+    """
     for item in items:
         turns, taken = [_full(item, "control")], [item]
         names, words = _names(item), _words(item)
@@ -229,10 +273,33 @@ def _controls(items: Sequence[Item], seed: int) -> Iterator[Chain]:
                 turns.append(_full(other, "control"))
                 taken.append(other)
                 names |= _names(other)
-            if len(turns) == MAX_HOPS + 1:
+            if len(turns) == MAX_HOPS:
                 break
         if len(turns) >= MAX_HOPS:
-            yield Chain(f"control:{item.example.id}", "control", tuple(turns), _union(*(one.example.context for one in taken)))
+            source, need, secret = planted(item.example.id)
+            turns.append(Turn("secret", ask(need.subject, need.predicate), (need.object,), (need,), item.example.dataset))
+            passages = _union(*(one.example.context for one in taken), (source,))
+            yield Chain(f"control:{item.example.id}", "control", tuple(turns), passages, secrets=(secret,))
+
+
+_SECRETS = (
+    "whose root password is {0}",
+    "whose access key is AKIA{1}",
+    "which is reached with the bearer token {2}",
+    "whose database is postgres://keeper:{0}@vault.local/archive",
+)
+
+
+def planted(seed: str) -> tuple[Source, Need, str]:
+    """An invented passage that states a fact and a secret in one sentence, the fact, and the secret."""
+    digest = hashlib.sha256(seed.encode()).hexdigest()
+    name, founder = f"Orvane {'ABCDEFGHIJKLMNOP'[int(digest[0], 16)]}{digest[1:4]} Archive", "Mira Quellborn"
+    secret = (f"tulip-{digest[4:10]}", digest[4:20].upper(), digest[4:36])
+    shape = _SECRETS[int(digest[-1], 16) % len(_SECRETS)]
+    text = f"{name} was founded by {founder} in 1987, {shape.format(*secret)}. It keeps letters and maps of the harbour."
+    hidden = next(part for n, part in enumerate(secret) if f"{{{n}}}" in shape)
+    pid = f"planted-{digest[:12]}"
+    return Source(name, text, pid), Need(name, "founded by", founder, pid), hidden
 
 
 def _names(item: Item) -> set[str]:

@@ -7,6 +7,7 @@ The maximum saturates (one sure sub-token of an unsure name gives nearly gamma),
 
 from __future__ import annotations
 
+import hashlib
 import math
 from pathlib import Path
 
@@ -124,17 +125,21 @@ def may_skip(confidence: float, calibrated: bool, grounding: int, signals: Signa
 
 
 def calibration_file(folder: Path, model: str) -> Path:
-    """Where a model's calibration stands beside memory.db."""
+    """Where a model's calibration stands beside memory.db. Names that differ only in signs a file name cannot have keep apart by a hash."""
     safe = "".join(c if c.isalnum() or c in ".-" else "_" for c in model)[-80:] or "model"
-    return folder / "calibration" / f"memory-{safe}.json"
+    apart = "" if safe == model else f"-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+    return folder / "calibration" / f"memory-{safe}{apart}.json"
 
 
 def load_calibration(folder: Path, model: str) -> Calibration | None:
     """The model's calibration, or None. Raises MemoryStoreError if the file is damaged."""
     file = calibration_file(folder, model)
+    return read_calibration(file) if file.exists() else None
+
+
+def read_calibration(file: Path) -> Calibration:
+    """A file that `mindchat calibrate memory` wrote. Raises MemoryStoreError if it is missing or damaged."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=Calibration)
-    except FileNotFoundError:
-        return None
     except (OSError, msgspec.DecodeError) as error:
         raise MemoryStoreError(f"{file} cannot be read: {error}.", "Delete it, or run mindchat calibrate memory again.") from error

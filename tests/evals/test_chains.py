@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from mindchat.config import Config
 from mindchat.errors import UsageError
 from mindchat.evals import chain_report
 from mindchat.evals.arms import Arm, expand
-from mindchat.evals.chain_run import ChainDone, as_lines, ask_chain, evaluate_chains, memory_key, read_chain_records, same
-from mindchat.evals.chains import Chain, build, describe, hops, shared_needs
+from mindchat.evals.chain_records import as_lines, read_chain_records
+from mindchat.evals.chain_run import ChainAsked, ChainDone, ask_chain, evaluate_chains, memory_key, same, same_value
+from mindchat.evals.chains import Chain, build, describe, hops, planted, shared_needs
 from mindchat.evals.datasets import load
 from mindchat.evals.examples import CorpusSpec, Item
 from mindchat.evals.hop_questions import ask, fill, reword
@@ -69,7 +70,7 @@ class Rememberer:
         predicate = "director" if verb == "was directed by" else "country_of_citizenship"
         if on and key in self.store:
             obj, passage = self.store[key]
-            yield ev.FactsRecalled((Fact("abc1234", subject, predicate, obj, 0.95),))
+            yield ev.FactsRecalled((Fact(key, subject, predicate, obj, 0.95),))
             yield ev.SearchSkipped((passage,), "known")
             yield obj
             return
@@ -80,7 +81,7 @@ class Rememberer:
         obj = passages[0].text.removeprefix(f"{subject} {verb} ").rstrip(".") if passages else ""
         if on and passages:
             self.store[key] = (obj, passages[0])
-            yield ev.FactsLearned((ev.FactLearned(Fact("abc1234", subject, predicate, obj, 0.95), True),))
+            yield ev.FactsLearned((ev.FactLearned(Fact(key, subject, predicate, obj, 0.95), True),))
         yield obj
 
     def ask(self, question: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
@@ -122,7 +123,8 @@ def test_wordings() -> None:
 
 def test_a_shared_chain_is_hops_then_the_question_then_a_sibling(items: list[Item]) -> None:
     chains = build(items, 8, seed=1)
-    assert {kind: len(of_kind(chains, kind)) for kind in ("shared", "edited", "control")} == {"shared": 4, "edited": 2, "control": 2}
+    found = {kind: len(of_kind(chains, kind)) for kind in ("shared", "edited", "forgotten", "control")}
+    assert found == {"shared": 4, "edited": 2, "forgotten": 1, "control": 1}
     for chain in of_kind(chains, "shared"):
         assert [turn.kind for turn in chain.turns] == ["hop", "hop", "full", "sibling"]
         assert [len(shared_needs(chain, n)) for n in range(4)] == [0, 0, 2, 1]
@@ -157,7 +159,7 @@ def test_an_edit_changes_the_document_and_the_gold_from_its_turn_on(items: list[
 
 def test_building_is_deterministic_and_names_what_it_offers(items: list[Item]) -> None:
     assert build(items, 6, seed=2) == build(items, 6, seed=2)
-    offer = describe(build(items, 4, seed=2, edited=0, control=0))
+    offer = describe(build(items, 4, seed=2, edited=0, forgotten=0, control=0))
     assert offer == {"chains": 4, "turns": 16, "needs": 24, "repeated": 12, "repeated_share": 0.5}
 
 
@@ -193,7 +195,9 @@ def test_names_agree_loosely() -> None:
 def test_memory_on_against_off(items: list[Item], tmp_path: Path) -> None:
     chains = build(items, 8, seed=1)
     events = list(evaluate_chains(maker(), chains, arms(), out=tmp_path / "out"))
-    assert events[-1] == ChainDone(events[-1].arm, events[-1].chain, 16, 16)
+    last = events[-1]
+    assert isinstance(last, ChainDone)
+    assert (last.done, last.total) == (16, 16)
     found = chain_report.write(tmp_path / "out")
     on = next(arm for arm in found.arms if arm.kind == "shared" and "memory=off" not in arm.arm)
     assert (on.repeated, on.exposed, on.stored, on.hits) == (12, 12, 12, 12)
@@ -232,7 +236,7 @@ def test_wrong_skips_and_wrong_facts_are_counted(items: list[Item]) -> None:
     class Liar(Rememberer):
         def look(self, subject: str, verb: str) -> Iterator[Any]:
             self.n += 1
-            lie = Fact("abc1234", subject, "director", "Somebody Else", 0.95)
+            lie = Fact(f"of {subject}", subject, "director", "Somebody Else", 0.95)
             yield ev.QueryFormed(Query(subject), self.n)
             yield ev.FactsRecalled((lie,))
             yield ev.SearchSkipped((Passage("zzz", "zzz", "", "text", 0, 4),), "known")
@@ -240,13 +244,16 @@ def test_wrong_skips_and_wrong_facts_are_counted(items: list[Item]) -> None:
             yield "Somebody Else"
 
     record = ask_chain(lambda config, corpus: Liar(config, corpus, {}, True), arms()[0], chain, "chain")
-    assert all(turn.wrong_skips == turn.skips == 2 for turn in record.turns)
-    assert [fact.judged for turn in record.turns for fact in turn.learned].count("wrong") == len(record.turns)
-    assert all(turn.em == 0.0 for turn in record.turns)
+    questions = [turn for turn in record.turns if turn.kind == "control"]
+    assert len(questions) == 3
+    assert all(turn.wrong_skips == turn.skips == 2 for turn in questions)
+    assert [fact.judged for turn in questions for fact in turn.learned].count("wrong") == len(questions)
+    assert [fact.judged for turn in questions for fact in turn.served].count("wrong") == len(questions)
+    assert all(turn.em == 0.0 for turn in questions)
 
 
 def test_regimes_share_memory_as_named(items: list[Item], tmp_path: Path) -> None:
-    chain, arm = build(items, 4, seed=1, edited=0, control=0)[0], arms()[0]
+    chain, arm = build(items, 4, seed=1, edited=0, forgotten=0, control=0)[0], arms()[0]
     assert memory_key(arm, chain, "turn") == ""
     assert memory_key(arm, chain, "chain") == f"{arm.name}/{chain.id}"
     assert memory_key(arm, chain, "set") == arm.name
@@ -257,7 +264,7 @@ def test_regimes_share_memory_as_named(items: list[Item], tmp_path: Path) -> Non
 def test_chains_resume_at_the_next_whole_chain(items: list[Item], tmp_path: Path) -> None:
     chains, out = build(items, 4, seed=1), tmp_path / "out"
     stream = evaluate_chains(maker(), chains, arms(), out=out)
-    for _ in range(3):
+    for _ in range(6):  # each chain is announced, then done
         next(stream)
     stream.close()
     path = out / "chains.jsonl"
@@ -267,10 +274,83 @@ def test_chains_resume_at_the_next_whole_chain(items: list[Item], tmp_path: Path
         next(evaluate_chains(maker(), chains, arms(), out=out))
     with pytest.raises(UsageError, match="other chains"):
         next(evaluate_chains(maker(), chains[:2], arms(), out=out, resume=True))
-    assert len(list(evaluate_chains(maker(), chains, arms(), out=out, resume=True))) == 6
+    events = list(evaluate_chains(maker(), chains, arms(), out=out, resume=True))
+    assert [type(event) for event in events[:2]] == [ChainAsked, ChainDone]
+    assert len(events) == 12
     assert len(read_chain_records(out)) == 8
+    with pytest.raises(UsageError, match="other notes"):
+        next(evaluate_chains(maker(), chains, arms(), out=out, resume=True, notes={"calibration": "another"}))
     with pytest.raises(UsageError, match="cannot be resumed"):
         next(evaluate_chains(maker(), chains, arms(), out=out, regime="set", resume=True))
+
+
+def test_shards_fill_one_folder(items: list[Item], tmp_path: Path) -> None:
+    chains, out = build(items, 6, seed=1), tmp_path / "out"
+    for number in (1, 2):
+        list(evaluate_chains(maker(), chains, arms(), out=out, shard=(number, 2)))
+    assert sorted(path.name for path in out.glob("chains*.jsonl")) == ["chains-1.jsonl", "chains-2.jsonl"]
+    assert {(record.arm, record.chain) for record in read_chain_records(out)} == {(arm.name, chain.id) for arm in arms() for chain in chains}
+    with pytest.raises(UsageError, match="does not exist"):
+        next(evaluate_chains(maker(), chains, arms(), out=out, shard=(3, 2)))
+
+
+class Forgetful:
+    """A keeper of the scripted memories. `honest`: forgetting removes the fact; otherwise it only says so."""
+
+    def __init__(self, stores: dict[str, dict[str, tuple[str, Passage]]], honest: bool = True) -> None:
+        self.stores, self.honest = stores, honest
+
+    def forget(self, memory: str, facts: Sequence[str]) -> int:
+        if self.honest:
+            self.stores[memory].clear()
+        return len(facts)
+
+    def holds(self, memory: str, text: str) -> bool:
+        return any(text in passage.text for _, passage in self.stores.get(memory, {}).values())
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_forgotten_fact_that_comes_back_is_caught(items: list[Item], honest: bool, tmp_path: Path) -> None:
+    chains = tuple(of_kind(build(items, 8, seed=1), "forgotten"))
+    assert [turn.kind for turn in chains[0].turns] == ["hop", "hop", "forgotten", "full"]
+    assert [len(shared_needs(chains[0], n)) for n in range(4)] == [0, 0, 0, 1], "what was forgotten is no longer an opportunity"
+    stores: dict[str, dict[str, tuple[str, Passage]]] = {}
+    make = lambda config, corpus: Rememberer(config, corpus, stores, True)  # noqa: E731
+    list(evaluate_chains(make, chains, arms(), out=tmp_path / "out", keeper=Forgetful(stores, honest)))
+    found = chain_report.write(tmp_path / "out")
+    assert found.tried["forgotten_facts"] == 1
+    # the honest store has no tombstones: it learns the fact again in turn 3 and serves it in turn 4
+    assert found.gates["forgotten_served"] == (1 if honest else 2)
+
+
+def test_a_stored_secret_is_caught(items: list[Item], tmp_path: Path) -> None:
+    chain = of_kind(build(items, 8, seed=1), "control")[0]
+    (secret,) = chain.secrets
+    (source,) = [source for source in chain.passages if secret in source.text]
+    assert chain.turns[-1].kind == "secret"
+    assert chain.turns[-1].answers[0] in source.text
+    stores: dict[str, dict[str, tuple[str, Passage]]] = {}
+
+    class Blabber(Rememberer):
+        def ask(self, question: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
+            self.store["x"] = ("y", Passage(source.pid, source.pid, "", source.text, 0, len(source.text)))
+            yield from super().ask("Film Nr1?")
+
+    make = lambda config, corpus: Blabber(config, corpus, stores, True)  # noqa: E731
+    list(evaluate_chains(make, [chain], arms()[:1], out=tmp_path / "out", keeper=Forgetful(stores)))
+    assert chain_report.write(tmp_path / "out").gates["secrets_stored"] == len(chain.turns)
+
+
+def test_planted_secrets_come_in_every_shape() -> None:
+    made = [planted(str(n)) for n in range(64)]
+    assert all(need.object in source.text and secret in source.text for source, need, secret in made)
+    assert len({source.text.split(", ")[1].split(" ")[2] for source, _, _ in made}) == 4
+
+
+def test_dates_agree_in_any_order() -> None:
+    assert same_value("June 17, 1964", "17 June 1964")
+    assert same_value("1964", "June 17, 1964")
+    assert not same_value("June 17, 1964", "June 18, 1964")
 
 
 def test_gold_stays_out_of_what_sessions_get(items: list[Item]) -> None:

@@ -216,9 +216,11 @@ class Bridge:
         return await future
 
     def cancel(self) -> None:
-        """Ask whatever is running to stop."""
-        if (running := self._running) is not None and running in self._cancels:
-            self._cancels[running].set()
+        """Ask whatever is running to stop; before the engine thread has come to it, the oldest that waits: nothing asked to stop may start."""
+        running = self._running
+        wanted = running if running is not None else min(list(self._cancels), default=None)
+        if wanted is not None and (cancel := self._cancels.get(wanted)) is not None:
+            cancel.set()
 
     def stop(self) -> None:
         """Cancel everything and let the thread end; returns at once."""

@@ -89,6 +89,20 @@ async def test_the_answers_own_words_show_how_unsure_they_were(stage: Any, fakes
         await s.until(lambda: "mean 1.00  peak 1.75 at “is”" in s.pane("uncertainty"))
 
 
+async def test_a_question_is_stopped_before_its_turn_has_begun(stage: Any, fakes: Any) -> None:
+    """The engine thread may still be busy with something that is no turn; Esc in that moment is meant for the question."""
+    async with stage(pause=0.01) as s:
+        await s.answer(fakes.QUESTION)
+        held = threading.Event()
+        blocked = asyncio.ensure_future(s.chat.bridge.call(lambda session: held.wait(20)))
+        await s.say("And who was his mother?")
+        await s.until(lambda: len(s.chat.turns) == 2)
+        await s.pilot.press("escape")
+        held.set()
+        await blocked
+        await s.until(lambda: s.chat.newest.trace.state == "cancelled")
+
+
 async def test_escape_stops_and_the_app_goes_on(stage: Any, fakes: Any) -> None:
     async with stage(pause=0.03) as s:
         await s.say(fakes.QUESTION)

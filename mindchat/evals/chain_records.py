@@ -8,19 +8,18 @@ again from its start.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from msgspec import Struct
 
-from mindchat.errors import IndexLockedError, UsageError
+from mindchat.errors import UsageError
 from mindchat.evals.arms import Arm, decisive
 from mindchat.evals.chains import Chain, describe
-from mindchat.evals.lines import drop_torn_line
+from mindchat.evals.lines import Lines, appending, read
 from mindchat.evals.planning import machine, versions
 from mindchat.evals.records import Failure, pretty, write_atomically
 
@@ -118,39 +117,19 @@ def prepare(out: Path, chains: Sequence[Chain], arms: Sequence[Arm], regime: Reg
 
 
 @contextlib.contextmanager
-def open_writer(out: Path, shard: tuple[int, int]) -> Iterator[IO[bytes]]:
+def open_writer(out: Path, shard: tuple[int, int]) -> Iterator[Lines]:
     """The records file of one shard, alone. Raises IndexLockedError if another process fills it."""
     name = RECORDS if shard[1] == 1 else f"{RECORDS}-{shard[0]}"
-    lock = FileLock(out / f".{name}.lock")
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout as error:
-        hint = "Wait for it, or give each process its own --shard i/n."
-        raise IndexLockedError(f"Another process is filling {out / name}.jsonl.", hint) from error
-    with held:
-        drop_torn_line(out / f"{name}.jsonl")
-        with (out / f"{name}.jsonl").open("ab") as file:
-            yield file
-
-
-def append(file: IO[bytes], record: ChainRecord) -> None:
-    """One line, on disk before the next chain starts."""
-    file.write(msgspec.json.encode(record) + b"\n")
-    file.flush()
-    os.fsync(file.fileno())
+    with appending(out / f"{name}.jsonl", "Wait for it, or give each process its own --shard i/n.") as lines:
+        yield lines
 
 
 def read_chain_records(out: Path) -> list[ChainRecord]:
     """All chains that were finished, of all shards, sorted by chain and arm. A torn last line is dropped."""
     found: dict[tuple[str, str], ChainRecord] = {}
     for path in sorted(out.glob(f"{RECORDS}*.jsonl")):
-        body = path.read_bytes()
-        try:
-            for line in body[: body.rfind(b"\n") + 1].splitlines():
-                record = msgspec.json.decode(line, type=ChainRecord)
-                found[record.chain, record.arm] = record
-        except msgspec.DecodeError as error:
-            raise UsageError(f"{path} holds a line that is no record: {error}.", "Remove it; --resume asks its chain again.") from error
+        for record in read(path, ChainRecord, "a record", "Remove that line; --resume asks its chain again."):
+            found[record.chain, record.arm] = record
     return [found[key] for key in sorted(found)]
 
 

@@ -19,7 +19,7 @@ from mindchat.answers import extract_short
 from mindchat.errors import UsageError
 from mindchat.evals import metrics
 from mindchat.evals.arms import Arm
-from mindchat.evals.chain_records import ChainRecord, Learned, Regime, TurnRecord, append, open_writer, prepare, read_chain_records
+from mindchat.evals.chain_records import ChainRecord, Learned, Regime, TurnRecord, open_writer, prepare, read_chain_records
 from mindchat.evals.chains import Chain, Need, Turn, bare, shared_needs
 from mindchat.evals.examples import CorpusSpec, Gold
 from mindchat.evals.metrics import normalise
@@ -90,7 +90,7 @@ def evaluate_chains(
     if regime == "set" and (resume or of > 1):
         raise UsageError("A run whose memory lasts over the whole set cannot be resumed or sharded.", "Start again with a new --out.")
     prepare(out, chains, arms, regime, notes=notes or {}, resume=resume, shared=of > 1)
-    with open_writer(out, shard) as file:
+    with open_writer(out, shard) as lines:
         have = {(record.arm, record.chain) for record in read_chain_records(out)}
         mine = chains[number - 1 :: of]
         pairs = [(arm, chain) for n, chain in enumerate(mine) for arm in rotated(arms, n)]
@@ -102,7 +102,7 @@ def evaluate_chains(
                 continue
             yield ChainAsked(arm.name, chain.id, done, len(pairs))
             record = ask_chain(make_session, arm, chain, regime, keeper=keeper, timeout=timeout, cancel=cancel)
-            append(file, record)
+            lines.append(record)
             done += 1
             yield ChainDone(arm.name, chain.id, done, len(pairs), sum(turn.seconds for turn in record.turns))
 

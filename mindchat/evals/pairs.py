@@ -22,6 +22,7 @@ from mindchat.answers import extract_short
 from mindchat.errors import UsageError
 from mindchat.evals.bootstrap import Interval, interval
 from mindchat.evals.examples import Item, Source, corpus_for
+from mindchat.evals.lines import appending, drop_torn_line
 from mindchat.evals.metrics import score
 from mindchat.ports import NEVER, Cancel, Composer, Model
 from mindchat.values import Hop, Passage, Prefilled, Prompt, Signal, Token
@@ -104,9 +105,9 @@ def compare(
     known = {pair.id: pair for pair in read(file, about)}
     yield from (known[item.example.id] for item in items if item.example.id in known)
     names = list(models)
-    with file.open("ab") as out:
-        if not out.tell():
-            out.write(msgspec.json.encode(dict(about)) + b"\n")
+    with appending(file, "Wait for it, or give another --out.") as out:
+        if out.empty:
+            out.append(dict(about))
         for number, item in enumerate(items):
             if item.example.id in known:
                 continue
@@ -114,8 +115,7 @@ def compare(
             turn = names if number % 2 == 0 else names[::-1]
             sides = {name: ask(models[name], prompt, item, cancel) for name in turn}
             pair = Pair(item.example.id, {name: sides[name] for name in names})
-            out.write(msgspec.json.encode(pair) + b"\n")
-            out.flush()
+            out.append(pair)
             yield pair
 
 
@@ -123,11 +123,8 @@ def read(file: Path, about: Mapping[str, Any]) -> list[Pair]:
     """The pairs of an earlier run about the same; a line that was torn by a kill is cut off. [] if there is no file."""
     if not file.is_file():
         return []
-    body = file.read_bytes()
-    whole = body[: body.rfind(b"\n") + 1]
-    if len(whole) < len(body):
-        file.write_bytes(whole)
-    head, *lines = whole.splitlines() or [b""]
+    drop_torn_line(file)
+    head, *lines = file.read_bytes().splitlines() or [b""]
     if not head:
         return []
     try:

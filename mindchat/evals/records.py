@@ -1,7 +1,7 @@
 """The output folder: run.json and the record lines, safe against kill -9 and against several processes.
 
-Owns: Record, appending (one fsync a line), reading (a torn last line is dropped), merging shards, the run description and its agreement on resume.
-Does not own: what is recorded (runner.py) or how it is summed up (report.py).
+Owns: Record, the files of the shards and merging them, the run description and its agreement on resume.
+Does not own: appending and reading lines (lines.py), what is recorded (runner.py) or how it is summed up (report.py).
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from msgspec import Struct
 
-from mindchat.errors import IndexLockedError, ResourceError, UsageError
+from mindchat.errors import UsageError
+from mindchat.evals.lines import Lines, appending, read
 
 RUN = "run.json"
 QUESTIONS = "questions"
@@ -157,71 +158,17 @@ def read_records(folder: Path) -> list[Record]:
     """
     found: dict[tuple[str, str, str], Record] = {}
     for path in sorted(folder.glob(f"{QUESTIONS}*.jsonl")):
-        lines = path.read_bytes().split(b"\n")
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                record = msgspec.json.decode(line, type=Record)
-            except msgspec.DecodeError as error:
-                if number == len(lines):  # no newline after it: the write was cut
-                    continue
-                raise UsageError(f"{path}:{number} is not a record: {error}.", "Remove that line; --resume asks its question again.") from error
+        for record in read(path, Record, "a record", "Remove that line; --resume asks its question again."):
             found[record.key] = record
     return sorted(found.values(), key=lambda record: (record.dataset, record.id, record.arm))
 
 
-class Writer:
-    """Appends records to one file; each is on disk before the next question starts."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self._file = file
-        self._path = path
-
-    def append(self, record: Record) -> None:
-        """One line, flushed and synced. Raises ResourceError if the disk refuses it."""
-        try:
-            self._file.write(msgspec.json.encode(record) + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise _unwritable(self._path, error) from error
-
-
 @contextlib.contextmanager
-def open_writer(folder: Path, shard: tuple[int, int]) -> Iterator[Writer]:
-    """The writer of this shard (number, of how many), alone on its file. Raises IndexLockedError if another process writes it."""
+def open_writer(folder: Path, shard: tuple[int, int]) -> Iterator[Lines]:
+    """The file of this shard (number, of how many), for records, alone. Raises IndexLockedError if another process writes it."""
     name = QUESTIONS if shard == (1, 1) else f"{QUESTIONS}-{shard[0]}"
-    lock = FileLock(folder / f".{name}.lock")
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout as error:
-        hint = "Wait for it, or give each process its own --shard i/n."
-        raise IndexLockedError(f"Another process is filling {folder / name}.jsonl.", hint) from error
-    path = folder / f"{name}.jsonl"
-    with held:
-        try:
-            drop_torn_line(path)
-            file = path.open("ab")
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        with file:
-            yield Writer(file, path)
-
-
-def _unwritable(path: Path, error: OSError) -> ResourceError:
-    return ResourceError(f"{path} cannot be written: {error.strerror}.", "Free space or give another --out, then --resume.")
-
-
-def drop_torn_line(path: Path) -> None:
-    """Cut what a kill left after the last newline, so that the next record starts on a line of its own."""
-    if not path.exists():
-        return
-    body = path.read_bytes()
-    end = body.rfind(b"\n") + 1
-    if end < len(body):
-        with path.open("r+b") as file:
-            file.truncate(end)
+    with appending(folder / f"{name}.jsonl", "Wait for it, or give each process its own --shard i/n.") as lines:
+        yield lines
 
 
 def prepare(folder: Path, run: Run, *, resume: bool, shared: bool) -> Run:

@@ -1,21 +1,19 @@
 """The folder of a probe: run.json and one line a measurement, safe against kill -9.
 
-Owns: what must agree on resume, appending (one fsync a line), reading (a torn last line is dropped). Does not own: what is measured.
+Owns: its files, what must agree on resume. Does not own: appending and reading lines (evals.lines), what is measured.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import msgspec
-from filelock import FileLock, Timeout
 
-from mindchat.errors import IndexLockedError, ResourceError, UsageError
-from mindchat.evals.records import drop_torn_line, pretty, write_atomically
+from mindchat.errors import UsageError
+from mindchat.evals.lines import Lines, appending, read
+from mindchat.evals.records import pretty, write_atomically
 from mindchat.probes.cases import Record, Run
 
 RUN, RECORDS = "run.json", "measurements.jsonl"
@@ -36,21 +34,8 @@ def read_run(folder: Path) -> Run | None:
 
 def read_records(folder: Path) -> list[Record]:
     """All measurements, one a key, in the order in which they were made. Raises UsageError for a broken line that is not the last."""
-    path, found = folder / RECORDS, dict[tuple[str, str], Record]()
-    if not path.is_file():
-        return []
-    lines = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = msgspec.json.decode(line, type=Record)
-        except msgspec.DecodeError as error:
-            if number == len(lines):  # no newline after it: the write was cut
-                continue
-            raise UsageError(f"{path}:{number} is not a measurement: {error}.", "Remove that line; --resume makes it again.") from error
-        found[record.key] = record
-    return list(found.values())
+    found = read(folder / RECORDS, Record, "a measurement", "Remove that line; --resume makes it again.")
+    return list({record.key: record for record in found}.values())
 
 
 def prepare(folder: Path, run: Run, *, resume: bool) -> None:
@@ -78,24 +63,7 @@ def _agree(old: Run, new: Run) -> None:
 
 
 @contextlib.contextmanager
-def open_writer(folder: Path) -> Iterator[IO[bytes]]:
+def open_writer(folder: Path) -> Iterator[Lines]:
     """The measurements' file, opened for appending by this process alone. Raises IndexLockedError if another one has it."""
-    try:
-        held = FileLock(folder / ".lock").acquire(timeout=0)
-    except Timeout as error:
-        raise IndexLockedError(f"Another process is filling {folder}.", "Wait for it, or give another --out.") from error
-    with held:
-        path = folder / RECORDS
-        drop_torn_line(path)
-        with path.open("ab") as file:
-            yield file
-
-
-def append(file: IO[bytes], record: Record) -> None:
-    """One line, flushed and synced. Raises ResourceError if the disk refuses it."""
-    try:
-        file.write(msgspec.json.encode(record) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    except OSError as error:
-        raise ResourceError(f"The measurement cannot be written: {error.strerror}.", "Free space or give another --out, then --resume.") from error
+    with appending(folder / RECORDS, "Wait for it, or give another --out.") as lines:
+        yield lines

@@ -15,7 +15,7 @@ from mindchat.errors import UsageError
 from mindchat.ports import NEVER, Cancel, Model
 from mindchat.probes.asking import ANSWER_TOKENS
 from mindchat.probes.cases import Case, Cell, Options, Probe, Record, Run
-from mindchat.probes.records import append, open_writer, prepare, read_records
+from mindchat.probes.records import open_writer, prepare, read_records
 
 
 class Planned(Struct, frozen=True, tag_field="type", tag="Planned"):
@@ -55,7 +55,7 @@ def run(probe: Probe, options: Options, model: Model, about: Run, *, out: Path, 
     if not cases:
         raise UsageError("There is nothing to measure.", "Give a question file whose supporting passages are marked, or a larger --n.")
     prepare(out, about, resume=resume)
-    with open_writer(out) as file:
+    with open_writer(out) as lines:
         have = {record.key for record in read_records(out)}
         left = [(case, cell) for case in cases for cell in case.cells if (case.id, cell.name) not in have]
         total = sum(len(case.cells) for case in cases)
@@ -64,7 +64,7 @@ def run(probe: Probe, options: Options, model: Model, about: Run, *, out: Path, 
         for made, (case, cell) in enumerate(left, 1):
             cancel.check()
             record = measure(probe, case, cell, model, cancel)
-            append(file, record)
+            lines.append(record)
             spent += record.seconds
             failures += bool(record.failure)
             done = total - len(left) + made

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mindchat.errors import UsageError
 from mindchat.evals import chain_report, chart, detect, paper
-from mindchat.evals.chain_run import read_chain_records
+from mindchat.evals.chain_records import read_chain_records
 from mindchat.evals.merge import merge
 from mindchat.evals.records import Record
 from mindchat.evals.report import number, percent, plain, table

@@ -11,8 +11,8 @@ import pytest
 
 from mindchat.config import Config
 from mindchat.errors import UsageError
-from mindchat.evals import chain_report, chain_run, report, study
-from mindchat.evals.chain_run import ChainRecord, Learned, TurnRecord
+from mindchat.evals import chain_records, chain_report, report, study
+from mindchat.evals.chain_records import ChainRecord, Learned, TurnRecord
 from mindchat.evals.keep import keep
 from mindchat.evals.merge import merge
 from mindchat.evals.planning import plan
@@ -217,12 +217,12 @@ def test_chains_are_kept_without_their_texts_and_give_the_same_tables(tmp_path: 
     records = [ChainRecord("mind", "c:1", "shared", (turn, turn)), ChainRecord("mind memory=off", "c:1", "shared", (other, other))]
     folder = tmp_path / "out"
     folder.mkdir()
-    (folder / chain_run.RECORDS).write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
-    (folder / chain_run.RUN).write_text("{}")
+    (folder / f"{chain_records.RECORDS}.jsonl").write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+    (folder / chain_records.RUN).write_text("{}")
     keep(folder, tmp_path / "small")
-    again = chain_run.read_chain_records(tmp_path / "small")
+    again = chain_records.read_chain_records(tmp_path / "small")
     assert msgspec.json.encode(chain_report.build(again)) == msgspec.json.encode(chain_report.build(records))
-    assert "Mira" not in (tmp_path / "small" / chain_run.RECORDS).read_text()
+    assert "Mira" not in (tmp_path / "small" / f"{chain_records.RECORDS}.jsonl").read_text()
     body = study.render(Table("x", "X", ("small",), kind="chains"), tmp_path)
     assert "\n#" not in body
 

@@ -1,6 +1,6 @@
 """Measurements of decoding and of cache reuse, each with its reference inside the same run; seconds only mean something on one machine.
 
-Reading order: timing, decode (with llama), cache, turns, repetition, arithmetic.
+Reading order: timing, decode (with llama), cache, turns (with recorder), repetition, arithmetic.
 """
 
 from mindchat.bench.arithmetic import bench_arithmetic

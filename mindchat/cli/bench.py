@@ -179,13 +179,21 @@ def cache(
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens written per call.")] = 32,
     turns: Annotated[Path | None, typer.Option("--turns", metavar="FILE", help="Events of recorded turns (.jsonl) to use instead.")] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of a second copy's cost; the median counts.")] = 5,
+    live: Annotated[
+        bool, typer.Option("--recorded/--composed", help="Record real turns of this model first; else calls composed in their likeness.")
+    ] = True,
+    scores: Annotated[
+        list[Path] | None, typer.Option("--f1-of", metavar="DIR", help="Evaluation folders whose arms' F1 stands beside the layouts.")
+    ] = None,
     only_copy: Annotated[bool, typer.Option("--only-copy", help="Only what a second copy of the documents costs.")] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """The calls of a five-hop question, with its documents once and twice, and a second turn, with reuse and without; a second copy's cost."""
+    """A five-hop question under each layout, and second turns, with reuse and without; what a second copy of the documents costs."""
     from mindchat import bench
+    from mindchat.bench import turns as turns_of
     from mindchat.bench.repetition import bench_repetition
+    from mindchat.cli import bench_turns
 
     if turns is not None and not turns.is_file():
         raise UsageError(f"There is no file {clean_line(str(turns))}.", "Check the path.")
@@ -197,12 +205,17 @@ def cache(
         narrator.progress("a second copy, beside a plain prefill of its tokens")
         composer, passages = _laid(config)
         found["a second copy"] = bench_repetition(loaded, composer, Hop(0, QUESTION, passages=passages[:6]), repeats=repeats)
-    calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else ({}, ()) if only_copy else _calls(config, loaded)
+    if recorded is None and live and not only_copy:
+        for name, conversation in bench_turns.conversations(config, loaded):
+            narrator.progress(name)
+            found[name] = turns_of.bench_turns(loaded, conversation)
+    composed = not (only_copy or live)
+    calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else _calls(config, loaded) if composed else ({}, ())
     for name, prompts in calls.items():
         narrator.progress(f"{name}: {len(prompts)} calls, twice")
         found[name] = bench.bench_cache(loaded, prompts, tokens=tokens, fixed=fixed)
     narrator.clear()
-    show({"cache": found}, json)
+    show({"cache": found, **({"layouts": bench_turns.layout_scores(scores)} if scores else {})}, json)
 
 
 def _calls(config: Config, model: Any) -> tuple[dict[str, list[Prompt]], Sequence[int]]:

@@ -1,0 +1,86 @@
+"""`mindchat bench cache` over recorded turns: which conversations it asks for, and what stands beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mindchat import bench
+from mindchat.bench import turns as turns_of
+from mindchat.cli import bench_turns
+from mindchat.config import Config
+from mindchat.evals import report
+from mindchat.evals.bootstrap import Interval
+from mindchat.events import AnswerReady
+from mindchat.values import Answer, Query
+
+from .board import Board, Run
+
+
+class Engine:
+    """Searches once a turn and keeps what it was built of."""
+
+    def __init__(self, built: list[Any], config: Config, retriever: Any) -> None:
+        self.retriever = retriever
+        self.row: dict[str, Any] = {"config": config, "asked": [], "found": []}
+        built.append(self.row)
+
+    def run(self, question: str, *, history: Any = (), **rest: Any) -> Iterator[Any]:
+        self.row["asked"].append((question, len(history)))
+        self.row["found"].append([p.id for p in self.retriever.search(Query(question), 2)])
+        yield AnswerReady(Answer("x", "x", False, 0.5, ()), "answered")
+
+
+def test_rows_differ_in_layout_and_in_what_is_asked_second(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Any] = []
+    monkeypatch.setattr(board, "build_engine", lambda config, retriever, memory, model: Engine(built, config, retriever), raising=False)
+    rows = dict(bench_turns.conversations(Config(), None))
+    hops = [row["config"] for row in built[:4]]
+    assert [(config.layout.order, config.layout.repeat) for config in hops] == [("paper", 0), ("paper", 1), ("docs_first", 0), ("docs_first", 1)]
+    assert {(config.engine.policy, config.engine.max_hops, config.rind.fixed, config.memory.mode) for config in hops} == {("mind", 5, 0.0, "off")}
+    assert all("repeat" in name for name in list(rows)[:4])
+    assert [row["asked"] for row in built[4:]] == [
+        [(bench_turns.QUESTION, 0), (bench_turns.QUESTION, 1)],
+        *[[(bench_turns.QUESTION, 0), (bench_turns.FOLLOW_UP, 1)]] * 3,
+    ]
+    once = built[-1]
+    assert once["config"].engine.policy == "once"
+    assert once["found"][0] == once["found"][1] != []
+    assert len(rows) == len(built)
+
+
+def test_the_demo_is_read_document_by_document() -> None:
+    passages = bench_turns.demo_passages()
+    assert len({passage.id for passage in passages}) == len(passages) > 100
+    lewin = next(passage for passage in passages if passage.title == "Albert Lewin")
+    assert lewin.text.startswith("Albert Lewin was born in Brooklyn")
+
+
+def test_cache_measures_every_conversation(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "load_model", lambda config, progress: "loaded", raising=False)
+    monkeypatch.setattr(board, "plug", lambda table, name, kind: lambda config: "composer", raising=False)
+    monkeypatch.setattr("mindchat.bench.repetition.bench_repetition", lambda model, composer, hop, repeats: {"ratio": 1.0})
+    monkeypatch.setattr(bench_turns, "conversations", lambda config, model: iter([("a row", ["turn"])]))
+    monkeypatch.setattr(turns_of, "bench_turns", lambda model, turns: {"model": model, "turns": list(turns)})
+    monkeypatch.setattr(bench_turns, "layout_scores", lambda folders: [{"folder": folder.name} for folder in folders])
+    found = run("bench", "cache", "-m", "smollm2-135m", "--f1-of", "some", "--json").json
+    assert found["cache"]["a row"] == {"model": "loaded", "turns": ["turn"]}
+    assert found["layouts"] == [{"folder": "some"}]
+    assert list(run("bench", "cache", "-m", "smollm2-135m", "--only-copy", "--json").json["cache"]) == ["a second copy"]
+    monkeypatch.setattr("mindchat.cli.bench._calls", lambda config, model: ({"composed": []}, ()))
+    monkeypatch.setattr(bench, "bench_cache", lambda model, prompts, tokens, fixed: {"calls": len(prompts)})
+    assert run("bench", "cache", "-m", "smollm2-135m", "--composed", "--json").json["cache"]["composed"] == {"calls": 0}
+
+
+def test_f1_stands_beside_its_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = [SimpleNamespace(arm="b", total=SimpleNamespace(n=3, f1=Interval(0.5, 0.25, 0.75, 3)))]
+    entry = SimpleNamespace(name="b", settings={"layout.order": "docs_first", "layout.repeat": 1})
+    found = SimpleNamespace(runs={"r": SimpleNamespace(arms=[entry])}, datasets=[SimpleNamespace(dataset="hotpotqa", arms=arms)])
+    monkeypatch.setattr(report, "build", lambda folders: found)
+    assert bench_turns.layout_scores([Path("r")]) == [
+        {"dataset": "hotpotqa", "arm": "b", "order": "docs_first", "repeat": 1, "n": 3, "f1": [50.0, 25.0, 75.0]}
+    ]

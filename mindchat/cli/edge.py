@@ -10,6 +10,7 @@ import contextlib
 import logging
 import logging.handlers
 import os
+import re
 import signal
 import sys
 import threading
@@ -28,6 +29,8 @@ from mindchat.ports import Cancel
 LOG_BYTES = 1_000_000
 CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """Base of what the argument parser raises; typer carries its own copy of click, so it is reached through a name that typer exports."""
+
+_MEMORY, _REMEMBER = re.compile(r"(?<![^\s(])/memory(?= )"), re.compile(r"(?<![^\s(])/remember(?= )")
 
 log = logging.getLogger("mindchat")
 
@@ -108,21 +111,26 @@ def as_failure(error: BaseException) -> MindChatError | None:
     return None
 
 
+def told_here(hint: str) -> str:
+    """A hint that names a conversation's commands, as the command line has them."""
+    return _REMEMBER.sub("mindchat memory add", _MEMORY.sub("mindchat memory", hint))
+
+
 def write_failure(failure: MindChatError, arguments: list[str], partial: object = None) -> None:
     """As the contract says: an object with --json, a last event with --events, a sentence and a hint otherwise."""
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--events" in before:
-        event = TurnFailed(failure.code, failure.message, failure.hint, failure.exit_code)
+        event = TurnFailed(failure.code, failure.message, told_here(failure.hint), failure.exit_code)
         sys.stdout.write(to_json(event) + "\n")
     elif "--json" in before:
-        body: dict[str, object] = {"error": {"code": failure.code, "message": failure.message, "hint": failure.hint}}
+        body: dict[str, object] = {"error": {"code": failure.code, "message": failure.message, "hint": told_here(failure.hint)}}
         if partial is not None:
             body["partial"] = partial
         write_json(body)
     else:
         narrator = Narrator()
         narrator.clear()
-        narrator.warn(failure.message + (f"\n{failure.hint}" if failure.hint else ""))
+        narrator.warn(failure.message + (f"\n{told_here(failure.hint)}" if failure.hint else ""))
 
 
 def _quiet_pipe() -> int:

@@ -21,6 +21,9 @@ from mindchat.cli.output import write, write_json
 from mindchat.cli.settings import load
 from mindchat.errors import UsageError
 
+COMMAND = "mindchat memory"
+"""What stands before a verb here; in a conversation it is /memory."""
+
 app = sub_app("Read and change what MindChat remembers. Without a verb: how much there is.", bare=True)
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Facts by id, or enough of its beginning.")]
@@ -62,7 +65,7 @@ def _do(json: bool, verb: Callable[[Any, Any], Any]) -> None:
     if json:
         write_json(result)
     else:
-        write(result.render())
+        write(result.render(COMMAND))
     if result.exit_code:
         raise Reported(result.exit_code)
 
@@ -132,7 +135,7 @@ def _add(verbs: Any, memory: Any, text: str, resolve: str, scope: str) -> Any:
     result = verbs.add(memory, text, resolve=resolve, scope=scope)
     if result.saved is not None or not sys.stdin.isatty():
         return result
-    write(result.render())
+    write(result.render(COMMAND))
     answers = {"k": "keep", "r": "replace"}
     answer = typer.prompt("k, r or c", default="c", err=True).strip().lower()[:1]
     return verbs.add(memory, text, resolve=answers[answer], scope=scope) if answer in answers else result

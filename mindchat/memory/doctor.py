@@ -67,7 +67,7 @@ def _index(memory: FactMemory, fix: bool) -> list[Finding]:
                     return [Finding("ok", "FTS index rebuilt")]
     except sqlite3.DatabaseError as error:
         return [Finding("bad", f"FTS index: {error}", "restore a backup")]
-    return [Finding("bad", "FTS index does not match the facts", "/memory doctor --fix")]
+    return [Finding("bad", "FTS index does not match the facts", "mindchat memory doctor --fix")]
 
 
 def _orphans(memory: FactMemory, fix: bool) -> list[Finding]:
@@ -81,7 +81,7 @@ def _orphans(memory: FactMemory, fix: bool) -> list[Finding]:
             for entity in orphans:
                 ledger.drop_orphan(connection, entity)
         return [Finding("ok", f"removed {plural(len(orphans), 'orphan name')} and {plural(len(naked), 'fact')} without evidence")]
-    return [Finding("bad", f"{plural(len(orphans), 'orphan name')}, {plural(len(naked), 'fact')} without evidence", "/memory doctor --fix")]
+    return [Finding("bad", f"{plural(len(orphans), 'orphan name')}, {plural(len(naked), 'fact')} without evidence", "mindchat memory doctor --fix")]
 
 
 def _stale(memory: FactMemory, fix: bool) -> list[Finding]:

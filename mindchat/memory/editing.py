@@ -17,7 +17,7 @@ from mindchat.memory.clock import now
 from mindchat.memory.facts import FactMemory, Mode
 from mindchat.memory.folding import norm, split_title
 from mindchat.memory.ledger import Claim, Evidence
-from mindchat.memory.results import Added, Aliased, Changed, Edited, ModeSet
+from mindchat.memory.outcomes import Added, Aliased, Changed, Edited, ModeSet
 from mindchat.memory.selecting import by_key, item, one
 from mindchat.memory.slots import Predicate, find_predicate, predicates
 from mindchat.memory.spans import value_norm

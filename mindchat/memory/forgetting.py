@@ -15,7 +15,7 @@ from mindchat.memory.chats import ChatStore
 from mindchat.memory.facts import FactMemory
 from mindchat.memory.folding import fold
 from mindchat.memory.migrations import backups
-from mindchat.memory.results import Forgotten
+from mindchat.memory.outcomes import Forgotten
 from mindchat.memory.selecting import item, one, some
 from mindchat.memory.store import sqlite3
 

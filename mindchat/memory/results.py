@@ -10,6 +10,8 @@ from msgspec import Struct
 from mindchat.clean import clean_line
 
 WIDTH = 80
+COMMAND = "/memory"
+"""What stands before a verb in a conversation; on the command line it is "mindchat memory"."""
 
 
 def size(count: float) -> str:
@@ -22,6 +24,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def within(text: str, tail: str) -> str:
+    """Both on one line where they fit, else on two."""
+    return f"{text}   {tail}" if len(text) + 3 + len(tail) <= WIDTH else f"{text}\n{tail}"
+
+
 def moment(text: str | None) -> str:
     """An ISO time to the minute."""
     return (text or "–")[:16].replace("T", " ")
@@ -30,8 +37,8 @@ def moment(text: str | None) -> str:
 class Result(Struct, frozen=True):
     """Base of all results."""
 
-    def render(self) -> str:
-        """The text form."""
+    def render(self, command: str = COMMAND) -> str:
+        """The text form; `command` is what stands before a verb where the reader is."""
         raise NotImplementedError
 
     @property
@@ -91,14 +98,14 @@ class Status(Result, frozen=True):
     wrong: int
     notices: tuple[str, ...] = ()
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """Five lines."""
         lines = [
             f'Memory {self.mode} · project "{clean_line(self.project, 40)}" · {self.path} ({size(self.bytes)})',
             f"  active {self.active}   candidate {self.candidate}   disputed {self.disputed}   stale {self.stale}   pinned {self.pinned}",
             f"  this session: {self.saved} saved, {self.used} used, {plural(self.skipped, 'search').replace('searchs', 'searches')} skipped "
             f"({self.wrong} of {self.audited} audited wrong)",
-            "  /memory list · why · forget · off",
+            f"  {command} list · why · forget · off",
         ]
         return "\n".join([*lines, *self.notices])
 
@@ -112,14 +119,15 @@ class Listing(Result, frozen=True):
     """Which facts were asked for."""
     after: str | None = None
     """Id from which the next page goes on; None: this is the last one."""
-    command: str = "/memory list"
+    verb: str = "list"
+    """The verb that lists them, with its words."""
 
     @property
     def exit_code(self) -> int:
         """1 if nothing matched."""
         return 0 if self.facts else 1
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """A table of 80 columns."""
         if not self.facts:
             return f"no facts ({self.what})"
@@ -131,7 +139,7 @@ class Listing(Result, frozen=True):
             line = f"{mark:<8} {sure:<4} {fact.used:>4}   {clean_line(fact.statement, width):<{width}}  {clean_line(fact.source, 14)}"
             lines.append(clean_line_keep(line))
         tail = f"{len(self.facts)} of {self.total} ({self.what})" + (" · * pinned" if any(fact.pinned for fact in self.facts) else "")
-        return "\n".join([*lines, tail + (f" · next: {self.command} -n {len(self.facts)} --after {self.after}" if self.after else "")])
+        return "\n".join([*lines, tail + (f" · next: {command} {self.verb} -n {len(self.facts)} --after {self.after}" if self.after else "")])
 
 
 def clean_line_keep(line: str) -> str:
@@ -184,7 +192,7 @@ class Shown(Result, frozen=True):
     superseded: tuple[Item, ...] = ()
     """Former values of the same slot."""
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """Everything about the fact."""
         fact, best = self.fact, self.sources[0] if self.sources else None
         sure = f"{fact.confidence:.2f} ({'calibrated' if self.calibrated else 'not calibrated'})"
@@ -248,7 +256,7 @@ class Why(Result, frozen=True):
         """1 if there was no turn yet."""
         return 0 if self.turn else 1
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """One line a hop."""
         if not self.turn:
             return "no answer in this session yet"
@@ -271,159 +279,6 @@ def _outcome(hop: WhyHop) -> str:
     return f"{shown} → searched"
 
 
-class Added(Result, frozen=True):
-    """/memory add, /remember"""
-
-    saved: Item | None
-    new: bool = True
-    conflicts: tuple[Item, ...] = ()
-    """Facts it contradicts. If `saved` is None, a decision is needed: keep both, replace, or cancel."""
-    project: str = ""
-
-    @property
-    def exit_code(self) -> int:
-        """1 if a decision is missing."""
-        return 0 if self.saved else 1
-
-    def render(self) -> str:
-        """What was saved, or the conflict."""
-        if self.saved is None:
-            lines = [f"conflict with {c.id} ({clean_line(c.object, 40)}, {plural(c.support, 'source')})." for c in self.conflicts]
-            return "\n".join([*lines, "  [k]eep both as disputed  [r]eplace  [c]ancel ?"])
-        if not self.new:
-            return f"known already: {self.saved.id}  {clean_line(self.saved.statement, 66)}"
-        if self.conflicts and self.saved.status == "disputed":
-            return f"saved {self.saved.id}, both marked disputed; neither will replace a search."
-        if self.conflicts:
-            return f"saved {self.saved.id}; it replaces {', '.join(c.id for c in self.conflicts)}."
-        scope = f'project "{clean_line(self.project, 30)}"' if self.saved.scope == "project" else self.saved.scope
-        return f"saved {self.saved.id}  {self.saved.statement}   ({scope})"
-
-
-class Edited(Result, frozen=True):
-    """/memory edit"""
-
-    old: Item
-    now: Item
-    merged: bool = False
-    settled: bool = False
-    """A dispute ended with it."""
-
-    def render(self) -> str:
-        """One line."""
-        if self.merged:
-            return f"{self.old.id} merged into {self.now.id} (same fact){'; dispute closed' if self.settled else ''}."
-        if self.old.id != self.now.id:
-            return f"{self.now.id} replaces {self.old.id}: {self.now.statement}"
-        return f"changed {self.now.id}  {self.now.statement}"
-
-
-class Changed(Result, frozen=True):
-    """/memory pin, unpin, confirm, reject"""
-
-    done: str
-    """pinned, unpinned, confirmed, rejected."""
-    facts: tuple[Item, ...]
-
-    def render(self) -> str:
-        """One line a fact."""
-        return "\n".join(f"{self.done} {fact.id}  {clean_line(fact.statement, 62)}" for fact in self.facts)
-
-
-class Forgotten(Result, frozen=True):
-    """/memory forget"""
-
-    facts: tuple[Item, ...]
-    dry_run: bool = False
-    hard: bool = False
-    everything: bool = False
-    project: str = ""
-    before: int = 0
-    after: int = 0
-    """Bytes of the file before and after a hard forget."""
-    chats: int | None = None
-    """Erased chats."""
-
-    @property
-    def exit_code(self) -> int:
-        """1 if nothing matched."""
-        return 0 if self.facts or self.chats else 1
-
-    def render(self) -> str:
-        """What went, or would go."""
-        if not self.facts and not self.chats:
-            return "nothing matched"
-        if self.dry_run:
-            lines = [f"would forget {plural(len(self.facts), 'fact')} (dry run)", *(f"  {fact.line()}".rstrip() for fact in self.facts)]
-            return "\n".join(
-                [*lines, "run again without --dry-run" + ("; pinned facts also need --yes" if any(f.pinned for f in self.facts) else "")]
-            )
-        if self.hard:
-            what = (
-                f'{plural(len(self.facts), "fact")} of project "{clean_line(self.project, 30)}"'
-                if self.everything
-                else plural(len(self.facts), "fact")
-            )
-            kept = "Documents are untouched." if self.chats is not None else "Chat logs and documents are untouched."
-            erased = f" Erased {plural(self.chats, 'chat')}." if self.chats is not None else ""
-            return f"erased {what}, compacted ({size(self.before)} → {size(self.after)}).{erased} {kept}"
-        if len(self.facts) == 1:
-            return f"forgot {self.facts[0].id}. It will not be saved again from the same source.   /memory undo"
-        return f"forgot {plural(len(self.facts), 'fact')}. They will not be saved again from the same sources.   /memory undo"
-
-
-class Undone(Result, frozen=True):
-    """/memory undo"""
-
-    changes: tuple[str, ...]
-    note: str = ""
-
-    @property
-    def exit_code(self) -> int:
-        """1 if there was nothing to undo."""
-        return 0 if self.changes else 1
-
-    def render(self) -> str:
-        """One line a change."""
-        return "\n".join([*(f"undone: {change}" for change in self.changes), *([self.note] if self.note else [])]) or "nothing to undo"
-
-
-class Aliased(Result, frozen=True):
-    """/memory alias, merge"""
-
-    text: str
-
-    def render(self) -> str:
-        """One line."""
-        return self.text
-
-
-class Exported(Result, frozen=True):
-    """/memory export"""
-
-    path: str
-    facts: int
-
-    def render(self) -> str:
-        """One line."""
-        return f"exported {plural(self.facts, 'fact')} to {self.path}"
-
-
-class Imported(Result, frozen=True):
-    """/memory import"""
-
-    candidates: int
-    known: int
-    refused: dict[str, int]
-    dry_run: bool
-
-    def render(self) -> str:
-        """Counts."""
-        reasons = f" ({', '.join(f'{name} {n}' for name, n in sorted(self.refused.items()))})" if self.refused else ""
-        head = f"{'would import' if self.dry_run else 'imported'} {plural(self.candidates, 'candidate')}, {self.known} known already"
-        return f"{head}, {sum(self.refused.values())} refused{reasons}\n/memory confirm ID makes one active"
-
-
 class Stats(Result, frozen=True):
     """/memory stats"""
 
@@ -442,7 +297,7 @@ class Stats(Result, frozen=True):
     verify_s: float | None
     """Each the 95th percentile."""
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """Four lines."""
         reasons = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in sorted(self.dropped.items(), key=lambda item: -item[1]))
         per = f" ({self.verified / self.saved:.1f} per saved fact)" if self.saved else ""
@@ -472,6 +327,7 @@ class Finding(Struct, frozen=True):
     """ok, info, warn or bad."""
     text: str
     fix: str = ""
+    """What helps, as on the command line."""
 
 
 class Diagnosis(Result, frozen=True):
@@ -484,20 +340,10 @@ class Diagnosis(Result, frozen=True):
         """1 if something is broken."""
         return 1 if any(finding.level == "bad" for finding in self.findings) else 0
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """One line a finding."""
-        return "\n".join(f"{f.level:<5} {f.text}{f' Fix: {f.fix}' if f.fix else ''}" for f in self.findings)
-
-
-class ModeSet(Result, frozen=True):
-    """/memory on, readonly, off"""
-
-    mode: str
-    project: str
-
-    def render(self) -> str:
-        """One line."""
-        return f'Memory is {self.mode} for project "{clean_line(self.project, 40)}".'
+        fixes = [f" Fix: {f.fix.replace('mindchat memory', command)}" if f.fix else "" for f in self.findings]
+        return "\n".join(f"{f.level:<5} {f.text}{fix}" for f, fix in zip(self.findings, fixes, strict=True))
 
 
 class Where(Result, frozen=True):
@@ -505,6 +351,6 @@ class Where(Result, frozen=True):
 
     path: str
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """The path."""
         return self.path

@@ -22,7 +22,7 @@ from mindchat.memory.facts import FactMemory
 from mindchat.memory.folding import split_title
 from mindchat.memory.ledger import Claim, Evidence
 from mindchat.memory.listing import SOURCES
-from mindchat.memory.results import Exported, Imported
+from mindchat.memory.outcomes import Exported, Imported
 from mindchat.memory.selecting import item, some
 from mindchat.memory.slots import predicates
 from mindchat.memory.spans import type_ok, value_norm

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mindchat.memory import images
 from mindchat.memory.facts import FactMemory
 from mindchat.memory.images import Change
-from mindchat.memory.results import Undone
+from mindchat.memory.outcomes import Undone
 from mindchat.memory.store import sqlite3
 
 

@@ -89,18 +89,18 @@ def list_facts(
         raise UsageError("-n needs a number from 1.", "/memory list -n 20")
     rows, total = some(memory, scope=scope, kind=kind, status=status, doc=doc, entity=entity, sort=sort, limit=n + 1, after=after)
     what = ", ".join(part for part in (status, scope or "project+global", kind) if part)
-    return _listing(memory, rows, total, n, what, "/memory list")
+    return _listing(memory, rows, total, n, what, "list")
 
 
 def search(memory: FactMemory, words: str, *, n: int = 20, status: str = "active") -> Listing:
     """/memory search: facts that hold every word."""
     rows, total = some(memory, words=words, status=status, limit=n + 1)
-    return _listing(memory, rows, total, n, f"{status}, {words}", f"/memory search {words}")
+    return _listing(memory, rows, total, n, f"{status}, {words}", f"search {words}")
 
 
-def _listing(memory: FactMemory, rows: list[Any], total: int, n: int, what: str, command: str) -> Listing:
+def _listing(memory: FactMemory, rows: list[Any], total: int, n: int, what: str, verb: str) -> Listing:
     facts = tuple(item(memory, row) for row in rows[:n])
-    return Listing(facts, total, what, facts[-1].id if len(rows) > n and command == "/memory list" else None, command)
+    return Listing(facts, total, what, facts[-1].id if len(rows) > n and verb == "list" else None, verb)
 
 
 def show(memory: FactMemory, prefix: str) -> Shown:

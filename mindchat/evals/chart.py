@@ -33,13 +33,13 @@ Of = Callable[[ArmSummary], Interval]
 PANELS: tuple[tuple[str, Of], ...] = (("model calls per question", lambda arm: arm.calls), ("seconds per question", lambda arm: arm.seconds))
 
 
-def ticks(top: float, wanted: int = 5) -> list[float]:
-    """Round steps from 0 up to at least `top`."""
+def ticks(top: float, wanted: int = 5, *, whole: bool = False) -> list[float]:
+    """Round steps from 0 up to at least `top`; `whole`: of something that is counted, so that no step lies between two numbers."""
     if not top > 0 or math.isinf(top):
         return [0.0, 1.0]
-    raw = top / wanted
+    raw = max(top / wanted, 1.0) if whole else top / wanted
     magnitude = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw * (1 - 1e-9))
+    step = next(m * magnitude for m in ((1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)) if m * magnitude >= raw * (1 - 1e-9))
     return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]
 
 

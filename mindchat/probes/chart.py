@@ -38,7 +38,7 @@ def draw(title: str, panels: Sequence[Panel]) -> str:
 def _panel(panel: Panel, left: int) -> Iterator[str]:
     points = [point for series in panel.series for point in series.points if not math.isnan(point.mean)]
     up = ticks(100 * max((point.high for point in points), default=1.0))
-    across = ticks(max((point.x for point in points), default=1.0))
+    across = ticks(max((point.x for point in points), default=1.0), whole=True)
     bottom = TOP + HIGH
     yield f'<text x="{left}" y="{TOP - 22}">{escape(clean_line(panel.title))}</text>'
     yield f'<text class="dim" x="{left}" y="{TOP - 6}">{escape(clean_line(panel.y))}</text>'

@@ -26,7 +26,7 @@ class Lists:
     name = "lists"
     about = "Accuracy at naming the first of 3 integers of a list given the last; k lists, told in pairs of neighbours (CoRe §4.1, Figures 4 and 6)."
     defaults = Options(n=20, repeats=tuple(range(11)))
-    uses = ("lists",)
+    uses: tuple[str, ...] = ("lists",)
     by_group = False
 
     def cases(self, options: Options) -> Iterator[Case]:

@@ -31,7 +31,7 @@ class Orders:
         "All orders of a question's documents: gold probability and F1 of the best, the mean and the worst order over repetitions (CoRe §3.1, §4.3)."
     )
     defaults = Options(n=5, repeats=(0, 1, 2), documents=MOST_DOCUMENTS)
-    uses = ("documents",)
+    uses: tuple[str, ...] = ("documents",)
     by_group = True
 
     def cases(self, options: Options) -> Iterator[Case]:

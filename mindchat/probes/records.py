@@ -6,8 +6,9 @@ Owns: its files, what must agree on resume. Does not own: appending and reading 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -48,8 +49,17 @@ def prepare(folder: Path, run: Run, *, resume: bool) -> None:
         if not resume:
             raise UsageError(f"{folder} already holds a run.", "Continue it with --resume, or give a new --out.")
         _agree(old, run)
-        run = msgspec.structs.replace(run, started=old.started)
+        run = msgspec.structs.replace(run, started=old.started, options=_grown(old.options, run.options))
     write_atomically(folder / RUN, pretty(run))
+
+
+def _grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The new options, and what the folder holds beyond them: what is measured stays and is reported, also when less is asked for."""
+    joined = dict(new)
+    for key in (key for key in MAY_GROW if key in old and key in new):
+        both = (old[key], new[key])
+        joined[key] = max(both) if isinstance(new[key], int) else sorted({*old[key], *new[key]}, reverse=key == "lists")
+    return joined
 
 
 def _agree(old: Run, new: Run) -> None:

@@ -83,7 +83,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['about']}"
     yield ""
     chosen = ", ".join(f"{key} {value}" for key, value in found["options"].items())
-    yield f"{found['cases']} cases, {found['measurements']} measurements, {found['left_out']} over the window; {clean_line(chosen)}."
+    yield f"{_cases(found['cases'])}, {found['measurements']} measurements, {found['left_out']} over the window; {clean_line(chosen)}."
     if found["data"]:
         yield f"Questions: {clean_line(found['data']['file'])}, SHA-256 {found['data']['sha256'][:16]}."
     for title, panels in [("", found["panels"]), *found["groups"].items()]:
@@ -98,6 +98,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield "|---:|---:|---:|---:|---:|"
     for row in found["cost"]:
         yield f"| {row['repeat']} | {row['n']} | {row['tokens_new']:.0f} | {row['tokens_cached']:.0f} | {row['seconds']:.2f} |"
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
 
 
 def _table(panel: Panel) -> Iterator[str]:
@@ -119,5 +123,5 @@ def write(folder: Path) -> dict[str, Any]:
     panels = msgspec.convert(found["panels"], tuple[Panel, ...])
     write_atomically(folder / "report.json", pretty(found))
     write_atomically(folder / "report.md", markdown(found).encode())
-    write_atomically(folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {found['cases']} cases", panels).encode())
+    write_atomically(folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {_cases(found['cases'])}", panels).encode())
     return found

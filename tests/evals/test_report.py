@@ -239,6 +239,14 @@ def test_ticks_are_round_and_reach_the_top(top: float) -> None:
     assert 2 <= len(marks) <= 8
 
 
+@pytest.mark.parametrize("top", range(1, 40))
+def test_ticks_of_counts_lie_on_whole_numbers(top: int) -> None:
+    marks = chart.ticks(top, whole=True)
+    assert all(mark.is_integer() for mark in marks)
+    assert marks[-1] >= top
+    assert 2 <= len(marks) <= 6
+
+
 def test_published_numbers_are_complete_and_read_right() -> None:
     for table in paper.tables():
         for row in table.rows:

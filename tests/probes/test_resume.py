@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mindchat.errors import IndexLockedError, Interrupted, UsageError
 from mindchat.ports import Cancel
 from mindchat.probes.cases import Options, Run
 from mindchat.probes.lists import Lists
-from mindchat.probes.records import open_writer, read_records
+from mindchat.probes.records import open_writer, read_records, read_run
 from mindchat.probes.running import Planned, run
 
 from .conftest import Reader
@@ -51,13 +52,22 @@ def test_an_interrupted_run_equals_an_uninterrupted_one(tmp_path: Path) -> None:
 
 
 def test_more_cases_and_repetitions_may_be_added(tmp_path: Path) -> None:
-    from msgspec.structs import replace
-
     model, out = Reader(), tmp_path / "o"
     list(run(Lists(), OPTIONS, model, about(), out=out))
     more = replace(OPTIONS, n=4, repeats=(0, 1, 2))
     news = list(run(Lists(), more, model, about(n=4, repeats=(0, 1, 2)), out=out, resume=True))
     assert news[0] == Planned(24, 12, 8)
+
+
+def test_asking_for_less_forgets_nothing_of_what_is_there(tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    list(run(Lists(), OPTIONS, Reader(), about(), out=out))
+    less = replace(OPTIONS, n=1, repeats=(0, 2), lists=(6, 1))
+    list(run(Lists(), less, Reader(), about(n=1, repeats=(0, 2), lists=(6, 1)), out=out, resume=True))
+    described = read_run(out)
+    assert described is not None
+    assert described.options == {"n": 3, "seed": 0, "repeats": [0, 1, 2], "role": "user", "lists": [6, 3, 1]}
+    assert len(read_records(out)) == 12 + 3, "6 lists at both repetitions, 1 list at the new one"
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"role": "assistant"}])

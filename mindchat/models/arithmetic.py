@@ -5,11 +5,11 @@ Owns: the setting model.arithmetic = "auto". Does not own: the arithmetic itself
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +17,26 @@ import torch
 
 from mindchat.models import fast
 from mindchat.models.cache import KV, windows_of
+from mindchat.models.race import Raced, race
 from mindchat.paths import find_paths, private
 
 WORTH = 1.3
 """Int8 must be this many times as fast: it rounds weights, so it has to bring something."""
-_STEPS = 5
 
 
-def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: fast.Pack | None = None) -> bool:
-    """Whether weight-only int8 is worth it for this network here. The answer is kept in `memo` (default: the user's cache folder)."""
+def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: fast.Pack | None = None) -> Raced:
+    """Whether weight-only int8 is worth it for this network here. A sure answer is kept in `memo` (default: the user's cache folder)."""
     memo = find_paths().cache / "arithmetic.json" if memo is None else memo
     known, key = _read(memo), _key(model.config)
-    if key not in known:
-        full, packed = (fast.build(model, int8=int8, pack=pack) for int8 in (False, True))
-        if full is None or packed is None:  # another layout, or another place: a graphics processor has its own arithmetic
-            return False
-        known[key] = _seconds(model, full, sample) / _seconds(model, packed, sample)
-        _write(memo, known)
-    return known[key] >= WORTH
+    if key in known:
+        return Raced(known[key], won=known[key] >= WORTH, sure=True)
+    full, packed = (fast.build(model, int8=int8, pack=pack) for int8 in (False, True))
+    if full is None or packed is None:  # another layout, or another place: a graphics processor has its own arithmetic
+        return Raced(0.0, won=False, sure=True)
+    found = race(_stepping(model, full, sample), _stepping(model, packed, sample), WORTH)
+    if found.sure:
+        _write(memo, known | {key: found.ratio})
+    return found
 
 
 def _key(config: Any) -> str:
@@ -42,15 +44,10 @@ def _key(config: Any) -> str:
     return f"{shape} | torch {torch.__version__} | {platform.machine()} {os.cpu_count()} cores, {torch.get_num_threads()} threads"
 
 
-def _seconds(model: Any, step: fast.FastStep, sample: Sequence[int]) -> float:
-    """The quickest of a few steps: what the machine can do when nothing else runs."""
-    kv = KV(windows_of(model.config) or ())
-    quickest = float("inf")
-    for i in range(_STEPS):
-        started = time.perf_counter()
-        step(torch.tensor([[sample[i % len(sample)]]]), kv)
-        quickest = min(quickest, time.perf_counter() - started)
-    return quickest
+def _stepping(model: Any, step: fast.FastStep, sample: Sequence[int]) -> Callable[[], object]:
+    """One more step with each call."""
+    kv, ids = KV(windows_of(model.config) or ()), itertools.cycle(sample)
+    return lambda: step(torch.tensor([[next(ids)]]), kv)
 
 
 def _read(memo: Path) -> dict[str, float]:

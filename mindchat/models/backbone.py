@@ -54,6 +54,8 @@ class Backbone:
         self.fast: fast.FastStep | None = None
         self._probe: attention.Probe | None = None
         self._pack = fast.Pack() if pack is None else pack
+        self.settled = True
+        """Whether what was measured to choose the arithmetic can be relied on, and so may be kept for the next load."""
         ids = torch.tensor([list(sample)], device=self.device)
         self.measures = self._check(ids, int8=int8) if known is None else self._trust(ids, *known)
         """Whether step() gives attention rows, checked against eager attention: the model must not pretend."""
@@ -175,7 +177,11 @@ class Backbone:
             if known:
                 fast.narrow(self.model, self._pack)
             return known
-        if not (self.stepped == "int8" and fast.gains_from_bfloat16()):
+        if self.stepped != "int8":
+            return False
+        gains = fast.gains_from_bfloat16()
+        self.settled = self.settled and gains.sure
+        if not gains.won:
             return False
         ids = torch.tensor([list(sample)], device=self.device)
         full = self.model(input_ids=ids, use_cache=False).logits[0]

@@ -48,8 +48,10 @@ class HFModel:
             raise ModelMissingError(f"The tokenizer of {id} spells words in a way that is not supported.", "Choose a model with a BPE vocabulary.")
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
-        int8 = known is None and (section.arithmetic == "int8" or (section.arithmetic == "auto" and prefers_int8(model, sample, pack=pack)))
+        raced = prefers_int8(model, sample, pack=pack) if known is None and section.arithmetic == "auto" else None
+        int8 = known is None and (section.arithmetic == "int8" if raced is None else raced.won)
         self.backbone = Backbone(model, sample, int8=int8, pack=pack, known=known)
+        self.backbone.settled = raced is None or raced.sure
         self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
@@ -63,19 +65,21 @@ class HFModel:
         """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people."""
         if section.threads:
             torch.set_num_threads(section.threads)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        device = "cuda" if gpus else "cpu"
         dtype = torch.bfloat16 if device == "cuda" and section.arithmetic == "auto" else _DTYPES[section.arithmetic]
         logging.disable_progress_bar()  # it writes over the screen
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         name = attention.register()
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True)
+        spread = {"device_map": "auto"} if gpus > 1 else {}  # layers over all of them
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True, **spread)
         pack, verdict = packed.open_pack(folder), packed.recall(folder, section.arithmetic)
         known = None if verdict is None else (verdict.step, verdict.measures)
-        loaded = cls(model.to(device).eval(), tokenizer, section, id=id, pack=pack, known=known)
+        loaded = cls((model if spread else model.to(device)).eval(), tokenizer, section, id=id, pack=pack, known=known)
         network = loaded.backbone
         narrow = network.narrow_prefill(loaded.vocabulary.continuation(_SAMPLE), None if verdict is None else verdict.narrow)
         now = packed.Verdict(network.stepped, network.measures, narrow)
-        if now != verdict:
+        if now != verdict and network.settled:
             packed.remember(folder, section.arithmetic, now)
         if now.step == "int8":
             packed.save_pack(pack, folder)

@@ -20,7 +20,7 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
-from mindchat.models import attention, backbone, fast
+from mindchat.models import attention, backbone, fast, race
 from mindchat.models.manifest import read_manifest
 from mindchat.paths import find_paths, private
 
@@ -87,7 +87,7 @@ def save_pack(pack: fast.Pack, folder: Path) -> bool:
 
 def _verdict_key(folder: Path, asked: str) -> str:
     code = hashlib.sha256()
-    for module in (fast, backbone, attention):
+    for module in (fast, backbone, attention, race):
         code.update(Path(str(module.__file__)).read_bytes())
     from transformers import __version__ as transformers
 

@@ -1,32 +1,71 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mindchat.models import arithmetic
+from mindchat.models import race as race_module
 from mindchat.models.arithmetic import prefers_int8
+from mindchat.models.race import Raced
 
 IDS = [5, 6, 7, 8, 9, 10]
 
 
-def test_the_choice_is_measured_once_and_kept(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sure_choice_is_measured_once_and_kept(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = tiny("llama").backbone.model
     memo = tmp_path / "cache" / "arithmetic.json"
-    speeds = iter([2.0, 1.0])
-    monkeypatch.setattr(arithmetic, "_seconds", lambda *_: next(speeds))
-    assert prefers_int8(network, IDS, memo=memo)
-    assert prefers_int8(network, IDS, memo=memo)  # a second measurement would find no number
+    outcomes = iter([Raced(2.0, won=True, sure=False), Raced(2.0, won=True, sure=True), Raced(1.2, won=False, sure=True)])
+    monkeypatch.setattr(arithmetic, "race", lambda *_: next(outcomes))
+    assert prefers_int8(network, IDS, memo=memo).won
+    assert not memo.exists()
+    assert prefers_int8(network, IDS, memo=memo).won
+    assert prefers_int8(network, IDS, memo=memo) == Raced(2.0, won=True, sure=True)  # from the memo
     memo.write_text("{broken")
-    speeds = iter([1.2, 1.0])
-    assert not prefers_int8(network, IDS, memo=memo)
+    assert not prefers_int8(network, IDS, memo=memo).won
+
+
+def runs(seconds: Sequence[float], clock: list[float]) -> Callable[[], object]:
+    """A way whose runs take these seconds, the last one again and again."""
+    left = list(seconds)
+
+    def way() -> None:
+        clock[0] += left.pop(0) if len(left) > 1 else left[0]
+
+    return way
+
+
+@pytest.mark.parametrize(
+    ("base", "rival", "won", "sure", "rounds"),
+    [
+        ([2.0], [1.0], True, True, 5),
+        ([1.0], [1.0], False, True, 5),
+        ([2.0], [9.0, 1.0, 9.0, 9.0, 1.0, 1.0, 1.0], True, True, 7),  # a busy moment that passes
+        ([2.0], [1.0, 9.0], True, False, 15),  # a machine that stays busy: quick once, slow ever after
+        ([1.0], [9.0], False, True, 2),  # not worth more of it
+    ],
+)
+def test_a_race_is_run_until_it_is_clear(
+    base: list[float], rival: list[float], won: bool, sure: bool, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, counted = [0.0], [0]
+    monkeypatch.setattr(race_module.time, "perf_counter", lambda: clock[0])
+    ways = runs(base, clock), runs(rival, clock)
+
+    def counting() -> None:
+        counted[0] += 1
+        ways[0]()
+
+    found = race_module.race(counting, ways[1], 1.3)
+    assert (found.won, found.sure, counted[0]) == (won, sure, rounds)
 
 
 def test_other_layouts_never_prefer_it_and_a_real_measurement_ends(tiny: Any, tmp_path: Path) -> None:
-    assert not prefers_int8(tiny("gemma3").backbone.model, IDS, memo=tmp_path / "a.json")
+    assert prefers_int8(tiny("gemma3").backbone.model, IDS, memo=tmp_path / "a.json") == Raced(0.0, won=False, sure=True)
     assert not (tmp_path / "a.json").exists()  # nothing was measured
-    assert prefers_int8(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json") in (True, False)
+    assert prefers_int8(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json").ratio > 0
 
 
 def test_auto_asks_for_it(tiny: Any) -> None:

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from mindchat.config import ModelSection
-from mindchat.models import backbone, fast, packed
+from mindchat.models import backbone, fast, hf, packed
 from mindchat.models.hf import HFModel
 from mindchat.models.manifest import Manifest, write_manifest
+from mindchat.models.race import Raced
 from mindchat.values import Message, Prefilled, Prompt, Signal, Text, Token
 
 from .conftest import byte_level_tokenizer, tiny_model
@@ -33,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_manifest(where, manifest("a" * 64))
     monkeypatch.setattr(backbone, "_MAX_KL", {True: 99.0, False: 1e-4})
     monkeypatch.setattr(backbone, "_MAX_NARROW_KL", 99.0)
-    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: True)
+    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: Raced(2.0, won=True, sure=True))
     return where
 
 
@@ -93,6 +94,31 @@ def test_a_verdict_of_full_precision_is_kept_too(folder: Path) -> None:
     memo = packed._memo(None)
     memo.write_text("{broken")
     assert packed.recall(folder, "fp32") is None
+
+
+def test_what_a_busy_machine_measured_holds_for_this_load_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: Raced(2.0, won=True, sure=False))
+    assert HFModel.load(folder, INT8, id="tiny").backbone.narrowed
+    assert packed.recall(folder, "int8") is None
+    monkeypatch.setattr(hf, "prefers_int8", lambda *_, **__: Raced(2.0, won=True, sure=False))
+    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: Raced(0.5, won=False, sure=True))
+    assert HFModel.load(folder, ModelSection(arithmetic="auto"), id="tiny").backbone.arithmetic == "int8"
+    assert packed.recall(folder, "auto") is None
+
+
+def test_several_graphics_processors_share_the_layers_and_one_takes_them_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = tiny_model("llama", len(byte_level_tokenizer()))
+    asked: dict[str, Any] = {}
+    moved: list[str] = []
+    monkeypatch.setattr(network, "to", lambda device: moved.append(device) or network)
+    monkeypatch.setattr(hf.AutoModelForCausalLM, "from_pretrained", lambda _, **rest: asked.update(rest) or network)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for count in (2, 1):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        HFModel.load(folder, ModelSection(arithmetic="auto"), id="tiny")
+        assert asked.pop("dtype") == torch.bfloat16
+        assert asked.pop("device_map", None) == ("auto" if count == 2 else None)
+    assert moved == ["cuda"]
 
 
 def test_a_disk_that_cannot_be_written_only_costs_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,14 +61,18 @@ def ask(model: Any, prompt: Prompt) -> tuple[Draft, int, int]:
 
 
 def sequence(role: str) -> list[Prompt]:
-    """A probe at one copy and further copies; in the user role also another order and thinking first."""
+    """A probe at one copy and further copies; in the user role also another order and thinking first; the reasoning prompts of three hops."""
+    if role == "reasoning":
+        steps, said = composer("user", "layout.reasoning=hop"), " Metropolis was directed by Fritz Lang."
+        later = Hop(1, HOP.question, said, WORLD, sentences=(said,))
+        return [steps.reasoning(Hop(0, HOP.question, passages=WORLD[:1]), (), ()), steps.reasoning(HOP, (), ()), steps.reasoning(later, (), ())]
     same, reverse = composer(role), composer(role, "layout.as=reverse")
     if role == "assistant":
         return [same.answer(HOP, 0, ()), same.answer(HOP, 1, ())]
     return [same.answer(HOP, 0, ()), same.answer(HOP, 2, ()), reverse.answer(HOP, 1, ()), same.think(HOP, 1, ())]
 
 
-@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("role", ["user", "assistant", "reasoning"])
 def test_the_same_tokens_and_exactly_the_shared_prefix_is_cached(role: str, reusing: Any, plain: Any) -> None:
     seen: list[tuple[int, ...]] = []
     for prompt in sequence(role):

@@ -44,7 +44,7 @@ def rind(
     from mindchat import wiring
     from mindchat.policies import calibrate
 
-    setup = _setup(sets, {"model.name": model, "engine.policy": policy, "engine.seed": seed, "memory.mode": "off"})
+    setup = _setup(sets, {"model.name": model, "engine.policy": policy or "mind", "engine.seed": seed, "memory.mode": "off"})
     narrator, cancel = Narrator(), Cancel()
     with cancelling(cancel):
         name, sentences = _recorded(setup, dataset, n, open_, narrator, cancel)

@@ -23,7 +23,7 @@ from mindchat.memory.clock import now
 from mindchat.memory.confidence import FEATURES, Calibration, answer_signals, calibration_file, features
 from mindchat.memory.folding import norm
 from mindchat.memory.grounding import Grounded, ground
-from mindchat.memory.results import Result
+from mindchat.memory.results import COMMAND, Result
 from mindchat.memory.slots import find_predicate, parse
 from mindchat.memory.verify import verify
 from mindchat.ports import Ask
@@ -66,8 +66,9 @@ class Calibrated(Result, frozen=True):
     wrong: float
     """Share of wrong ones among those (out of fold)."""
 
-    def render(self) -> str:
+    def render(self, command: str = COMMAND) -> str:
         """Threshold, errors and the reliability curve."""
+        del command
         c = self.calibration
         lines = [
             f"{c.model}: {c.examples} claims from {self.asked} questions, {self.right:.0%} true",

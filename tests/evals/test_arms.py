@@ -26,7 +26,7 @@ def test_names_do_not_depend_on_the_other_arms_or_on_threads() -> None:
     among = [arm.name for arm in expand(Config(), {"engine.filter": ["auto", "conf"]})]
     assert alone in among
     assert name_of(change(Config(), "model.threads", "1")) == name_of(Config()) == Config().engine.policy
-    assert name_of(change(Config(), "rind.alpha", "0.5")) == "mind rind.alpha=0.5"
+    assert name_of(change(Config(), "rind.alpha", "0.5")) == f"{Config().engine.policy} rind.alpha=0.5"
 
 
 def test_bad_axes() -> None:

@@ -55,6 +55,6 @@ def test_failures_name_the_command_line(words: list[str], hint: str, capsys: pyt
 
 
 def test_paths_are_left_alone() -> None:
-    kept = "Delete /home/x/memory/a.db or /memory.db"
+    kept = "Delete /srv/memory/a.db or /memory.db"
     assert told_here(kept) == kept
     assert told_here("/remember TEXT, or /memory add A | B | C") == "mindchat memory add TEXT, or mindchat memory add A | B | C"

@@ -70,7 +70,9 @@ def test_a_fit_without_attention_leaves_the_other_one_alone(run: Run, questions:
 
 def thresholds(calibration: str) -> set[float]:
     """Every α that a turn of the calibrated model was judged with."""
-    config = load_config(environ={}, assignments=(f"rind.calibration={calibration}", "engine.filter=none", "layout.repeat=0")).config
+    config = load_config(
+        environ={}, assignments=("engine.policy=mind", f"rind.calibration={calibration}", "engine.filter=none", "layout.repeat=0")
+    ).config
     model = ScriptedModel(["Lang{0.1} visited Vienna in the year 1890 once. So the answer is Linz.", "Linz"], id="scripted:tape.toml")
     parts = wiring.build_engine(config, GivenPassages(), None, model, calibrations=wiring.calibrations(find_paths()))
     judged = [event for event in parts.run("Where was he born?") if isinstance(event, SentenceJudged)]

@@ -136,3 +136,31 @@ def test_types_and_spans() -> None:
     assert {"Moctezuma II", "Ann Lee", "Jean de La Trémoille", "St. Louis"} <= set(found)
     assert [text[s.start : s.end] for s in sentences(text)] == [text[:-9], "He left."]
     assert norm("He") not in map(norm, found)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "text", "stored", "normal"),
+    [
+        ("What is the nationality of Ann Lee?", "France", "Ann Lee is a French director.", "French", "france"),
+        ("What is the nationality of Ann Lee?", "Ann Lee is American.", "Ann Lee was born in the United States.", "United States", "united states"),
+        ("Where was Ann Lee born?", "Montreal, Quebec", "Ann Lee was born in Montreal, Quebec, in 1950.", "Montreal, Quebec", "montreal quebec"),
+        ("Where did Ann Lee die?", "Ann Lee died in Salinas, California.", "Ann Lee died in Salinas, California.", "Salinas", "salinas"),
+        (
+            "Who is the spouse of Ann Lee?",
+            "Ugo, Duke of Aosta.",
+            "Ann Lee married Ugo, Duke of Aosta.",
+            "Ugo, Duke of Aosta",
+            "ugo duke of aosta",
+        ),
+    ],
+)
+def test_a_short_answer_is_the_object(question: str, answer: str, text: str, stored: str, normal: str) -> None:
+    found, reason = claim(question, answer, passage(text))
+    assert found is not None, reason
+    assert (found.object, found.object_norm) == (stored, normal)
+    assert text[found.place.start : found.place.end] == stored
+    assert found.grounding == (2 if stored in answer else 1)
+
+
+def test_an_adjective_is_a_country_only_where_a_country_is_asked_for() -> None:
+    assert claim("Where was Ann Lee born?", "France", passage("Ann Lee is a French director."))[0] is None

@@ -144,6 +144,8 @@ def _places(slot: Slot, words: str, span: Span, passage: Passage) -> list[Ground
         if whole is None or sentence is None:
             continue
         start, end = whole.start, whole.end
+        if slot.predicate.range == "person" and text.endswith(("'s", "’s"), start, end):  # "Bob Lee's daughter Ann" names Bob Lee
+            end -= 2
         near = _names_subject(slot.subject, text[sentence.start : sentence.end], Span(start - sentence.start, end - sentence.start))
         if not near and not titled(slot.subject, passage.title):
             found.append("no_subject")

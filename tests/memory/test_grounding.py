@@ -88,6 +88,13 @@ def test_a_person_grows_to_the_full_name_and_a_place_does_not() -> None:
     assert claim("Where was Ann Lee born?", "Ann Lee was born in Paris.", passage(text)) == (None, "ungrounded")
 
 
+@pytest.mark.parametrize("mark", ["'", "’"])
+def test_the_ending_of_a_possessive_is_not_part_of_a_person(mark: str) -> None:
+    found, _ = claim("Who is the father of Ann Lee?", "Bob Lee", passage(f"Bob Lee{mark}s daughter Ann Lee sings."))
+    assert found is not None
+    assert (found.object, found.object_norm) == ("Bob Lee", "bob lee")
+
+
 def test_distractors_are_other_values_of_the_same_type() -> None:
     found, _ = claim("Who is the mother of Xawery Żuławski?", "His mother is Małgorzata Braunek.", passage(PERSON, "Xawery Żuławski"))
     assert found is not None

@@ -44,7 +44,10 @@ def rind(
     from mindchat import wiring
     from mindchat.policies import calibrate
 
-    setup = _setup(sets, {"model.name": model, "engine.policy": policy or "mind", "engine.seed": seed, "memory.mode": "off"})
+    flags = {"model.name": model, "engine.policy": policy, "engine.seed": seed, "memory.mode": "off"}
+    setup = _setup(sets, flags)
+    if policy is None and not _scores(setup):  # the shipped policy does not; RIND is what is to be fitted
+        setup = _setup(sets, {**flags, "engine.policy": "mind"})
     narrator, cancel = Narrator(), Cancel()
     with cancelling(cancel):
         name, sentences = _recorded(setup, dataset, n, open_, narrator, cancel)
@@ -58,6 +61,14 @@ def rind(
     write(f"{clean_line(name)}: {found.sentences} sentences of {n} questions, {found.target:.0%} should trigger")
     write(f"alpha = beta = {found.alpha:.3f}: {found.rate:.0%} trigger · fixed = {found.fixed:.3f}: {found.rate_fixed:.0%} trigger")
     write(f"written: {clean_line(str(path))}")
+
+
+def _scores(setup: Setup) -> bool:
+    """Whether the configured policy measures anything while the model writes."""
+    from mindchat import wiring
+    from mindchat.policies import POLICIES
+
+    return bool(wiring.plug(POLICIES, setup.config.engine.policy, "policy").needs)
 
 
 def _recorded(setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator: Narrator, cancel: Cancel) -> tuple[str, list[Any]]:
@@ -94,8 +105,9 @@ def memory(
     dataset: DataSet,
     model: options.ModelName = None,
     target: Annotated[float, typer.Option("--target", min=0.0, max=1.0, help="Accepted share of wrong facts among those served.")] = 0.05,
-    n: Annotated[int, typer.Option("--n", min=1, help="Facts asked for; two model calls each.")] = 200,
+    n: Annotated[int, typer.Option("--n", min=1, help="Facts asked for; two short model calls each.")] = 200,
     seed: Seed = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what was asked before.")] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
@@ -115,6 +127,7 @@ def memory(
             limit=n,
             seed=seed,
             target=target,
+            resume=resume,
             progress=lambda done, of: narrator.progress(f"fact {done} of {of}"),
         )
     narrator.clear()

@@ -25,6 +25,7 @@ from mindchat.events import FactLearned
 from mindchat.memory import ledger
 from mindchat.memory.clock import now
 from mindchat.memory.confidence import answer_signals, judge, load_calibration
+from mindchat.memory.direction import reversed_in_text
 from mindchat.memory.documents import unpack
 from mindchat.memory.folding import fold, split_title
 from mindchat.memory.grounding import Grounded, ground, titled
@@ -224,7 +225,7 @@ class FactMemory:
             return "secret"
         if instruction(text) or instruction(grounded.quote) or orders(grounded.passage.text):
             return "instruction"
-        return ""
+        return "reversed" if reversed_in_text(grounded) else ""
 
     def _filtered(self, grounded: Grounded, harvest: Harvest, confident: bool) -> bool:
         """memory.filter: none, cot, conf, conf+cot."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 
+from mindchat.memory.countries import RELATIONS, country_norm, forms
 from mindchat.memory.folding import STOP, find_all, fold, norm, split_title
 from mindchat.memory.slots import Predicate, Slot
 from mindchat.memory.spans import sentences, type_ok, typed, value_norm
@@ -27,6 +29,7 @@ _MAY = re.compile(r"\bmay\b(?! \d)(?!,? \d)")
 _POLARITY = re.compile(f"{_NEGATION}|{_HEDGE}")
 _FICTIONAL = re.compile(_FICTION)
 _LIFE = re.compile(r"\(([^()]*?\d{3,4}[^()–]*?)\s*[–—-]\s*([^()]*?\d{3,4}[^()]*?)\)")
+_VERBS = frozenset(("is", "was", "are", "were", "has", "had", "directed", "born", "died", "by", "who", "which", "that"))
 _BIRTH, _DEATH = r"\bborn\b|\bbirth", r"\bdied\b|\bdeath\b|\bkilled\b|\bexecuted\b|\bdies\b"
 
 
@@ -93,18 +96,22 @@ def ground(slot: Slot, answer: Draft, passages: Sequence[Passage]) -> tuple[Grou
                 if isinstance(found, str):
                     reason = found
                     continue
-                key = (found.cued, found.grounding, found.subject_near, -passage.rank, order)
+                whole = span.end - span.start >= len(answer.text.strip(" .")) > 0
+                # a sentence tends to end with what it says; a place begins with its narrowest name
+                key = (found.cued, found.grounding, found.subject_near, whole, -passage.rank, -order if kind == "place" else order)
                 if best is None or key > best[0]:
                     best = key, found
     return (best[1], "") if best else (None, reason)
 
 
 def _candidates(slot: Slot, text: str) -> list[Span]:
-    """Spans of the answer that could be the object: right type, and neither subject nor part of it."""
+    """Spans of the answer that could be the object: right type, and neither subject nor part of it. A short answer as a whole is one too."""
     subject = norm(slot.subject)
     words = set(subject.split())
     found = [span for span in typed(text, slot.predicate.range) if not set(norm(text[span.start : span.end]).split()) <= words]
     found = [span for span in found if subject not in norm(text[span.start : span.end])]
+    if found and slot.predicate.range in ("person", "place", "org", "work") and (whole := _whole_answer(text, subject)) is not None:
+        found = list(dict.fromkeys([*found, whole]))
     if (
         not found
         and slot.predicate.range == "any"
@@ -114,16 +121,31 @@ def _candidates(slot: Slot, text: str) -> list[Span]:
     return found
 
 
+def _whole_answer(text: str, subject: str) -> Span | None:
+    """The place of an answer that is nothing but a value: "Montreal, Quebec"; None for a sentence."""
+    value = text.strip(" .\n")
+    start = text.find(value)
+    words = value.split()
+    plain = 1 < len(words) <= 8 and "\n" not in value and subject not in norm(value)
+    said = plain and not any(word.casefold() in _VERBS for word in words)
+    return Span(start, start + len(value)) if said else None
+
+
 def _places(slot: Slot, words: str, span: Span, passage: Passage) -> list[Grounded | str]:
     text = passage.text
     found: list[Grounded | str] = []
     spans = sentences(text)
-    for start, end, exact in find_all(text, words)[:12]:
+    places = find_all(text, words)
+    if slot.predicate.name in RELATIONS:
+        places += [(start, end, False) for form in forms(words) for start, end, _ in find_all(text, form)]
+    for start, end, exact in places[:12]:
         whole = _whole(text, start, end, slot.predicate.range)
         sentence = next((s for s in spans if s.start <= start and end <= s.end), None)
         if whole is None or sentence is None:
             continue
         start, end = whole.start, whole.end
+        if slot.predicate.range == "person" and text.endswith(("'s", "’s"), start, end):  # "Bob Lee's daughter Ann" names Bob Lee
+            end -= 2
         near = _names_subject(slot.subject, text[sentence.start : sentence.end], Span(start - sentence.start, end - sentence.start))
         if not near and not titled(slot.subject, passage.title):
             found.append("no_subject")
@@ -145,12 +167,13 @@ def _grounded(slot: Slot, passage: Passage, place: Span, sentence: Span, exact: 
     folded = fold(line)
     cued = not slot.predicate.cues or any(cue_in(cue, folded) for cue in slot.predicate.cues)
     cued = cued or (slot.predicate.name in ("date_of_birth", "date_of_death") and _LIFE.search(line) is not None)
-    same, subject = value_norm(value, kind), norm(slot.subject)
+    normal = country_norm if slot.predicate.name in RELATIONS else partial(value_norm, kind=kind)
+    same, subject = normal(value), norm(slot.subject)
     others: dict[str, str] = {}
     for other in sorted(typed(text, kind), key=lambda s: abs(s.start - place.start)):
         words = text[other.start : other.end]
         if type_ok(words, kind) and not (other.start < place.end and place.start < other.end) and norm(words) not in (subject, norm(value)):
-            others.setdefault(value_norm(words, kind), words)
+            others.setdefault(normal(words), words)
     others.pop(same, None)
     english = any(word in STOP for word in re.findall(r"\w+", folded))
     quote = sentence if sentence.end - sentence.start <= 400 else _window(sentence, place)

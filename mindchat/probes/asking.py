@@ -5,6 +5,7 @@ Owns: these calls and the pieces of curves. Does not own: prompts, scoring rules
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,7 +16,7 @@ from mindchat.evals.bootstrap import interval
 from mindchat.evals.examples import Gold
 from mindchat.evals.metrics import score
 from mindchat.ports import Cancel, Model
-from mindchat.probes.cases import Point, Record, Series
+from mindchat.probes.cases import Case, Cell, Point, Record, Series
 from mindchat.values import Prompt
 
 ANSWER_TOKENS = 16
@@ -36,6 +37,13 @@ def judge(dataset: str, said: str, gold: Sequence[str]) -> dict[str, float]:
     """F1 and exact match under the data set's own rule."""
     found = score(dataset, said, Gold(tuple(gold)))
     return {"f1": found["f1"], "em": found["em"]}
+
+
+def read(case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+    """How a question's documents are read: probability of the gold answer, then the answer itself over the same prefill, with its scores."""
+    logprob = gold_logprob(model, prompt, cell.gold[0], cancel)
+    said = answer(model, prompt, cancel)
+    return said, {"logprob": logprob, "probability": math.exp(logprob), **judge(case.dataset, said, cell.gold)}
 
 
 def curves(records: Iterable[Record], value: str, name: Callable[[Record], str], x: Callable[[Record], float]) -> tuple[Series, ...]:

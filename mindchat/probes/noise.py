@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mindchat.ports import Cancel, Model
-from mindchat.probes.asking import answer, copies, curves, gold_logprob, judge
+from mindchat.probes.asking import copies, curves, read
 from mindchat.probes.cases import Case, Cell, Options, Panel, Record
 from mindchat.probes.questions import Layout, Study, studies
 from mindchat.values import Prompt
@@ -22,7 +22,7 @@ class Noise:
     """See the module."""
 
     name = "noise"
-    about = "F1 and gold log-probability with 0 to 16 documents beside the supporting ones, with and without repetition (after CoRe §4.3)."
+    about = "F1 and probability of the gold answer with 0 to 16 documents beside the supporting ones, with and without repetition (after CoRe §4.3)."
     defaults = Options(n=10, repeats=(0, 1))
     uses: tuple[str, ...] = ()
     by_group = True
@@ -45,12 +45,13 @@ class Noise:
             yield Case(item.example.id, study.group, tuple(cells), item.example.dataset)
 
     def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
-        """Log-probability of the gold answer, then the answer."""
-        logprob = gold_logprob(model, prompt, cell.gold[0], cancel)
-        said = answer(model, prompt, cancel)
-        return said, {"logprob": logprob, **judge(case.dataset, said, cell.gold)}
+        """Probability of the gold answer, then the answer."""
+        return read(case, cell, prompt, model, cancel)
 
     def panels(self, records: Sequence[Record]) -> tuple[Panel, ...]:
-        """F1 over the amount of noise, a curve for each number of repetitions."""
-        series = curves(records, "f1", lambda record: copies(record.repeat), lambda record: record.at)
-        return (Panel("F1 among noise", "documents beside the supporting ones", "F1, %", series),)
+        """F1 and gold probability, a curve for each number of repetitions."""
+        f1, probability = (curves(records, value, lambda record: copies(record.repeat), lambda record: record.at) for value in ("f1", "probability"))
+        return (
+            Panel("F1 among noise", "documents beside the supporting ones", "F1, %", f1),
+            Panel("Probability of the gold answer", "documents beside the supporting ones", "probability, %", probability),
+        )

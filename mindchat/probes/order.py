@@ -8,13 +8,12 @@ The ranking knows the answer: best and worst are an oracle's choice, and part of
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mindchat.ports import Cancel, Model
-from mindchat.probes.asking import answer, curves, gold_logprob, judge, point
+from mindchat.probes.asking import curves, point, read
 from mindchat.probes.cases import Case, Cell, Options, Panel, Record, Series
 from mindchat.probes.questions import Layout, Study, studies
 from mindchat.prompts.core.orders import descents
@@ -59,9 +58,7 @@ class Orders:
 
     def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
         """Probability of the gold answer, then the answer itself over the same prefill."""
-        logprob = gold_logprob(model, prompt, cell.gold[0], cancel)
-        said = answer(model, prompt, cancel)
-        return said, {"logprob": logprob, "probability": math.exp(logprob), **judge(case.dataset, said, cell.gold)}
+        return read(case, cell, prompt, model, cancel)
 
     def panels(self, records: Sequence[Record]) -> tuple[Panel, ...]:
         """Best, mean and worst over repetitions; and, where the needed order is known, by the descents of the order."""

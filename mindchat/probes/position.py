@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mindchat.ports import Cancel, Model
-from mindchat.probes.asking import answer, copies, curves, gold_logprob, judge
+from mindchat.probes.asking import copies, curves, read
 from mindchat.probes.cases import Case, Cell, Options, Panel, Record
 from mindchat.probes.questions import Layout, Study, studies
 from mindchat.values import Prompt
@@ -24,7 +24,8 @@ class Positions:
 
     name = "position"
     about = (
-        "F1 and gold log-probability with the supporting documents side by side at position 0 to 18 by 2, with and without repetition (CoRe §5.1)."
+        "F1 and probability of the gold answer with the supporting documents side by side at position 0 to 18 by 2, "
+        "with and without repetition (CoRe §5.1)."
     )
     defaults = Options(n=10, repeats=(0, 1))
     uses: tuple[str, ...] = ()
@@ -48,12 +49,13 @@ class Positions:
             yield Case(item.example.id, study.group, tuple(cells), item.example.dataset)
 
     def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
-        """Log-probability of the gold answer, then the answer."""
-        logprob = gold_logprob(model, prompt, cell.gold[0], cancel)
-        said = answer(model, prompt, cancel)
-        return said, {"logprob": logprob, **judge(case.dataset, said, cell.gold)}
+        """Probability of the gold answer, then the answer."""
+        return read(case, cell, prompt, model, cancel)
 
     def panels(self, records: Sequence[Record]) -> tuple[Panel, ...]:
-        """F1 over the position, a curve for each number of repetitions."""
-        series = curves(records, "f1", lambda record: copies(record.repeat), lambda record: record.at)
-        return (Panel("F1 by position of the supports", "documents before the supporting ones", "F1, %", series),)
+        """F1 and gold probability, a curve for each number of repetitions."""
+        f1, probability = (curves(records, value, lambda record: copies(record.repeat), lambda record: record.at) for value in ("f1", "probability"))
+        return (
+            Panel("F1 by position of the supports", "documents before the supporting ones", "F1, %", f1),
+            Panel("Probability of the gold answer", "documents before the supporting ones", "probability, %", probability),
+        )

@@ -87,7 +87,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["data"]:
         yield f"Questions: {clean_line(found['data']['file'])}, SHA-256 {found['data']['sha256'][:16]}."
     for title, panels in [("", found["panels"]), *found["groups"].items()]:
-        for panel in panels:
+        for panel in (panel for panel in panels if panel["series"]):
             yield ""
             yield f"## {clean_line(panel['title'])}{f' · {clean_line(title)}' if title else ''}"
             yield from _table(msgspec.convert(panel, Panel))

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mindchat.errors import UsageError
-from mindchat.memory.calibrate import Labelled, calibrate, fit, read_triples, reliability
-from mindchat.memory.confidence import FEATURES, load_calibration
+from mindchat.memory.calibrate import calibrate, fit, reliability
+from mindchat.memory.claims import Labelled, read_triples
+from mindchat.memory.confidence import FEATURES, calibration_file, load_calibration
 from mindchat.values import Draft, Prompt
 
 from .conftest import YesAsk, draft
@@ -85,6 +86,40 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert done.wrong == 0
     assert load_calibration(tmp_path, "my/model") == done.calibration
     assert "expected calibration error" in done.render()
+
+
+def test_a_run_that_was_cut_goes_on(tmp_path: Path) -> None:
+    file = dataset(tmp_path / "wiki.jsonl", 60)
+
+    def cut(number: int, of: int) -> None:
+        if number == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(file, Student(), tmp_path, "m", limit=50, progress=cut)  # type: ignore[arg-type]
+    assert load_calibration(tmp_path, "m") is None
+    asked = calibration_file(tmp_path, "m").with_suffix(".claims.jsonl")
+    with asked.open("ab") as out:
+        out.write(b'{"key": "torn')
+    second = Student()
+    done = calibrate(file, second, tmp_path, "m", limit=50, resume=True)  # type: ignore[arg-type]
+    assert (second.asked, done.calibration.examples) == (30, 50)
+    third = Student()
+    calibrate(file, third, tmp_path, "m", limit=60, resume=True)  # type: ignore[arg-type]
+    assert third.asked == 10, "a larger sample extends the smaller one"
+    fourth = Student()
+    calibrate(file, fourth, tmp_path, "m", limit=50)  # type: ignore[arg-type]
+    assert fourth.asked == 50, "without resume everything is asked anew"
+
+
+def test_fits_stand_side_by_side(tmp_path: Path) -> None:
+    file = dataset(tmp_path / "wiki.jsonl", 60)
+    names = ("org/model", "org_model", "org model", "other")
+    for name in names:
+        calibrate(file, Student(), tmp_path, name, limit=50)  # type: ignore[arg-type]
+    found = [load_calibration(tmp_path, name) for name in names]
+    assert [one.model for one in found if one is not None] == list(names)
+    assert not {path.name for path in (tmp_path / "calibration").iterdir() if path.name.startswith("rind-")}
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"id": 1, "context": [], "meta": {}}', "[]"])

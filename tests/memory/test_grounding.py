@@ -88,6 +88,13 @@ def test_a_person_grows_to_the_full_name_and_a_place_does_not() -> None:
     assert claim("Where was Ann Lee born?", "Ann Lee was born in Paris.", passage(text)) == (None, "ungrounded")
 
 
+@pytest.mark.parametrize("mark", ["'", "’"])
+def test_the_ending_of_a_possessive_is_not_part_of_a_person(mark: str) -> None:
+    found, _ = claim("Who is the father of Ann Lee?", "Bob Lee", passage(f"Bob Lee{mark}s daughter Ann Lee sings."))
+    assert found is not None
+    assert (found.object, found.object_norm) == ("Bob Lee", "bob lee")
+
+
 def test_distractors_are_other_values_of_the_same_type() -> None:
     found, _ = claim("Who is the mother of Xawery Żuławski?", "His mother is Małgorzata Braunek.", passage(PERSON, "Xawery Żuławski"))
     assert found is not None
@@ -136,3 +143,31 @@ def test_types_and_spans() -> None:
     assert {"Moctezuma II", "Ann Lee", "Jean de La Trémoille", "St. Louis"} <= set(found)
     assert [text[s.start : s.end] for s in sentences(text)] == [text[:-9], "He left."]
     assert norm("He") not in map(norm, found)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "text", "stored", "normal"),
+    [
+        ("What is the nationality of Ann Lee?", "France", "Ann Lee is a French director.", "French", "france"),
+        ("What is the nationality of Ann Lee?", "Ann Lee is American.", "Ann Lee was born in the United States.", "United States", "united states"),
+        ("Where was Ann Lee born?", "Montreal, Quebec", "Ann Lee was born in Montreal, Quebec, in 1950.", "Montreal, Quebec", "montreal quebec"),
+        ("Where did Ann Lee die?", "Ann Lee died in Salinas, California.", "Ann Lee died in Salinas, California.", "Salinas", "salinas"),
+        (
+            "Who is the spouse of Ann Lee?",
+            "Ugo, Duke of Aosta.",
+            "Ann Lee married Ugo, Duke of Aosta.",
+            "Ugo, Duke of Aosta",
+            "ugo duke of aosta",
+        ),
+    ],
+)
+def test_a_short_answer_is_the_object(question: str, answer: str, text: str, stored: str, normal: str) -> None:
+    found, reason = claim(question, answer, passage(text))
+    assert found is not None, reason
+    assert (found.object, found.object_norm) == (stored, normal)
+    assert text[found.place.start : found.place.end] == stored
+    assert found.grounding == (2 if stored in answer else 1)
+
+
+def test_an_adjective_is_a_country_only_where_a_country_is_asked_for() -> None:
+    assert claim("Where was Ann Lee born?", "France", passage("Ann Lee is a French director."))[0] is None

@@ -145,8 +145,13 @@ def test_both_are_scored_by_the_data_sets_rule(name: str, reader: Reader, questi
     assert {r.values["f1"] for r in found if r.repeat == 0} == {0.0}
     assert {r.values["f1"] for r in found if r.repeat == 1} == {1.0}
     assert all(r.values["logprob"] < 0 for r in found)
-    (panel,) = find(name).panels(found)
-    assert [series.name for series in panel.series] == ["no repetition", "1 repetition"]
+    assert all(r.values["probability"] == pytest.approx(math.exp(r.values["logprob"])) for r in found)
+    f1, probability = find(name).panels(found)
+    for panel in (f1, probability):
+        assert [series.name for series in panel.series] == ["no repetition", "1 repetition"]
+    assert [point.mean for series in f1.series for point in series.points] == [0.0] * len(f1.series[0].points) + [1.0] * len(f1.series[1].points)
+    old = [replace(r, values={"f1": 0.0, "logprob": -1.0}) for r in found]
+    assert [len(panel.series) for panel in find(name).panels(old)] == [2, 0], "folders made before probability was kept still give their F1"
 
 
 # ── questions ──
@@ -202,6 +207,8 @@ def test_the_report_is_whole_and_the_same_every_time(name: str, reader: Reader, 
     text = markdown(again)
     assert all(panel["title"] in text for panel in again["panels"])
     assert "| repetitions | n |" in text
+    panels = [{**panel, "series": []} for panel in again["panels"]]
+    assert not any(panel["title"] in markdown({**again, "panels": panels, "groups": {}}) for panel in panels), "no table without a row"
     assert again["cost"][0]["tokens_new"] == 7.0
 
 

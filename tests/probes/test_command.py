@@ -85,3 +85,15 @@ def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(arguments: tuple
     assert said in err
     assert out == ""
     assert not (home / "probes").exists()
+
+
+def test_progress_tells_what_is_left(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindchat.cli import output
+
+    monkeypatch.setattr(output, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(output, "PROGRESS_SECONDS", 0.0)
+    code, _, err = command("lists", "--n", "2", "--lists", "1", "--repeat", "0,1", "--out", "o")
+    assert code == 0
+    told = [part.partition("\x1b[K")[2] for part in err.split("\r") if " of 4 · " in part]
+    assert [line.split(" ", 1)[0] for line in told] == ["1", "2", "3", "4"]
+    assert all(line.rstrip().endswith(" s left") for line in told)

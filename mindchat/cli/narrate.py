@@ -124,7 +124,9 @@ class TurnNarrator:
             self._out.note(f"memory: {fact.id}  {fact_line(fact)}")
 
     def _skipped(self, event: ev.SearchSkipped) -> None:
-        self._out.note(f"search skipped: {clean_line(event.why)}")
+        self._out.note(f"search skipped: {clean_line(event.why)}; read instead, from where it was learned:")
+        for passage in event.passages:
+            self._out.note(f"  {clean_line(passage.title or passage.document, 60)}: “{clean_line(passage.text, 200)}”")
 
     def _found(self, event: ev.PassagesFound) -> None:
         titles = ", ".join(clean_line(passage.title or passage.document, 40) for passage in event.passages)
@@ -136,8 +138,10 @@ class TurnNarrator:
 
     def _learned(self, event: ev.FactsLearned) -> None:
         for item in event.learned:
-            verb = "saved" if item.new else "confirmed"
-            self._out.warn(f"{verb} {item.fact.id}  {fact_line(item.fact)}   (mindchat memory undo · mindchat memory show {item.fact.id})")
+            if item.new:
+                self._out.warn(f"saved {item.fact.id}  {fact_line(item.fact)}   (mindchat memory undo · mindchat memory show {item.fact.id})")
+            else:
+                self._out.note(f"confirmed {item.fact.id}  {fact_line(item.fact)}")
 
     def _withdrawn(self, event: ev.FactsWithdrawn) -> None:
         for fact in event.facts:

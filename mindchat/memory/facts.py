@@ -27,7 +27,7 @@ from mindchat.memory.clock import now
 from mindchat.memory.confidence import answer_signals, judge, load_calibration
 from mindchat.memory.direction import reversed_in_text
 from mindchat.memory.documents import unpack
-from mindchat.memory.folding import fold, split_title
+from mindchat.memory.folding import fold, norm, split_title
 from mindchat.memory.grounding import Grounded, ground, titled
 from mindchat.memory.images import Change
 from mindchat.memory.ledger import Claim, Evidence, Written
@@ -181,6 +181,8 @@ class FactMemory:
         place = self.place(grounded)
         if place is None:
             return "changed"
+        if (known := self._known_from(grounded, place)) is not None:
+            return FactLearned(known, False)
         signals = answer_signals(harvest.answer, grounded.answer)
         if ask is not None:
             began = time.perf_counter()
@@ -217,6 +219,23 @@ class FactMemory:
             lang="en" if grounded.english else "und",
         )
         return self.store_claim(claim, place["generation"])
+
+    def _known_from(self, grounded: Grounded, place: Any) -> Fact | None:
+        """The served fact that was learned from this very sentence: reading it again, as after a skipped search, is no further evidence."""
+        row = self.store.row(
+            """SELECT f.id FROM servable f JOIN evidence v ON v.fact_id=f.id AND v.status='live' JOIN scope s ON s.id=f.scope_id
+               JOIN entity e ON e.id=f.subject_id
+               WHERE v.chunk_id=? AND v.quote_start=? AND f.predicate=? AND f.object_norm=? AND s.kind='project' AND s.name=? AND e.norm=?""",
+            (
+                place["id"],
+                self.store_offset(grounded) + grounded.sentence.start,
+                grounded.slot.predicate.name,
+                grounded.object_norm,
+                self.project,
+                norm(split_title(grounded.passage.title)[0] if titled(grounded.slot.subject, grounded.passage.title) else grounded.slot.subject),
+            ),
+        )
+        return None if row is None else fact_of(self.store, row["id"])
 
     @staticmethod
     def _unfit(grounded: Grounded, harvest: Harvest) -> str:

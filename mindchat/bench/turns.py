@@ -150,6 +150,7 @@ def bench_turns(model: HFModel, turns: Sequence[Turn]) -> dict[str, Any]:
         "arithmetic": model.backbone.arithmetic,
         "turns": len(turns),
         "searches": sum(turn.searches for turn in turns),
+        "questions": [turn.question for turn in turns],
         "short_answers": [turn.short for turn in turns],
         "calls": len(every),
         **_account(every),

@@ -206,8 +206,8 @@ def cache(
         composer, passages = _laid(config)
         found["a second copy"] = bench_repetition(loaded, composer, Hop(0, QUESTION, passages=passages[:6]), repeats=repeats)
     if recorded is None and live and not only_copy:
-        for name, conversation in bench_turns.conversations(config, loaded):
-            narrator.progress(name)
+        for name, conversation in bench_turns.conversations(config, loaded, narrator.progress):
+            narrator.progress(f"{name}: with reuse and without")
             found[name] = turns_of.bench_turns(loaded, conversation)
     composed = not (only_copy or live)
     calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else _calls(config, loaded) if composed else ({}, ())

@@ -5,7 +5,7 @@ Owns: the questions, the settings that make a turn long, the F1 that stands besi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +16,80 @@ from mindchat.values import Passage
 
 QUESTION = "What was the title of the novel published in 1966 by the director of the Dorian Gray film in which Hurd Hatfield plays the title role?"
 FOLLOW_UP = "In which year was the director of the Dorian Gray film born?"
-ORDERS, COPIES = ("paper", "docs_first"), (0, 1)
+LAYOUTS: tuple[tuple[str, int], ...] = (("paper", 0), ("paper", 1), ("docs_first", 0), ("docs_first", 1))
+"""layout.order and layout.repeat of the rows of a five-hop question."""
+HOPS = 5
 
 
-def conversations(config: Config, model: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Name and recorded turns of each row; a row is recorded when it is asked for."""
+def conversations(config: Config, model: Any, told: Callable[[str], None] = lambda what: None) -> Iterator[tuple[str, list[Any]]]:
+    """Name and recorded turns of each row; a row is recorded when it is asked for. `told` hears what is being recorded."""
     from mindchat.bench.turns import Same, Unseen
     from mindchat.corpus.memory_index import MemoryIndex
 
     passages = demo_passages()
     index = MemoryIndex(passages, config.index)
-    for order in ORDERS:
-        for copies in COPIES:
-            hops = five_hops(config, order, copies)
-            yield f"five-hop mind question, {order}, repeat {copies}", _recorded(hops, model, Unseen(index), [QUESTION])
-    mind = five_hops(config, "paper", 0)
-    yield "second turn: mind, the same question again", _recorded(mind, model, index, [QUESTION, QUESTION])
-    yield "second turn: mind, another question", _recorded(mind, model, index, [QUESTION, FOLLOW_UP])
-    for order in ORDERS:
+    told("looking for a question with five hops")
+    first = _longest(five_hops(config, *LAYOUTS[0]), model, lambda: Unseen(index))
+    yield _name(*LAYOUTS[0]), first
+    asked = first[0].question
+    for order, copies in LAYOUTS[1:]:
+        told(f"recording: {_name(order, copies)}")
+        yield _name(order, copies), _recorded(five_hops(config, order, copies), model, Unseen(index), [asked])
+    mind = _laid(config, "mind", "paper", 0)
+    for name, second in (("the same question again", QUESTION), ("another question", FOLLOW_UP)):
+        told(f"recording: mind, {name}")
+        yield f"second turn: mind, {name}", _recorded(mind, model, index, [QUESTION, second])
+    for order in ("paper", "docs_first"):
         once = _laid(config, "once", order, 0)
+        told(f"recording: once, {order}")
         yield f"second turn: once, same documents, {order}", _recorded(once, model, Same(passages[:4]), [QUESTION, FOLLOW_UP])
 
 
+def _name(order: str, copies: int) -> str:
+    return f"five-hop mind question, {order}, repeat {copies}"
+
+
 def five_hops(config: Config, order: Any, copies: int) -> Config:
-    """Policy mind with a threshold of zero: every sentence with an uncertain word triggers, until max_hops."""
+    """Policy mind with a threshold of zero and without anchors: every sentence with an uncertain word triggers, until max_hops."""
     laid = _laid(config, "mind", order, copies)
-    rind = replace(laid.rind, threshold="fixed", fixed=0.0, first=True)
-    return replace(laid, rind=rind, retrieve=replace(laid.retrieve, k=2, keep="accumulate", max_passages=12))
+    return replace(
+        laid,
+        rind=replace(laid.rind, threshold="fixed", fixed=0.0, first=True, anchors=False),
+        retrieve=replace(laid.retrieve, k=2, keep="accumulate", max_passages=12),
+        engine=replace(laid.engine, max_hops=HOPS, reasoning_tokens=512),
+    )
+
+
+def _longest(config: Config, model: Any, retriever: Callable[[], Any]) -> list[Any]:
+    """The first question of the demo that this model needs five searches for, else the one with the most: a repeated sub-query ends a turn early."""
+    best: list[Any] = []
+    for question in candidates():
+        found = _recorded(config, model, retriever(), [question])
+        if not best or found[0].searches > best[0].searches:
+            best = found
+        if best[0].searches >= HOPS:
+            break
+    return best
+
+
+def candidates() -> list[str]:
+    """The demo's questions of several steps."""
+    import msgspec
+
+    from mindchat.paths import packaged
+
+    lines = packaged("corpora", "demo", "questions.jsonl").read_bytes().splitlines()
+    rows = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines if line.strip()]
+    return [QUESTION, *(row["question"] for row in rows if row["type"] == "compositional" and row["question"] != QUESTION)]
 
 
 def _laid(config: Config, policy: str, order: Any, copies: int) -> Config:
-    engine = replace(config.engine, policy=policy, max_hops=5)
-    return replace(config, engine=engine, layout=replace(config.layout, order=order, repeat=copies), memory=replace(config.memory, mode="off"))
+    return replace(
+        config,
+        engine=replace(config.engine, policy=policy),
+        layout=replace(config.layout, order=order, repeat=copies),
+        memory=replace(config.memory, mode="off"),
+    )
 
 
 def _recorded(config: Config, model: Any, retriever: Any, questions: Sequence[str]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,23 +15,25 @@ from mindchat.cli import bench_turns
 from mindchat.config import Config
 from mindchat.evals import report
 from mindchat.evals.bootstrap import Interval
-from mindchat.events import AnswerReady
+from mindchat.events import AnswerReady, PassagesFound
 from mindchat.values import Answer, Query
 
 from .board import Board, Run
 
 
 class Engine:
-    """Searches once a turn and keeps what it was built of."""
+    """Searches as often as it is told and keeps what it was built of."""
 
-    def __init__(self, built: list[Any], config: Config, retriever: Any) -> None:
-        self.retriever = retriever
+    def __init__(self, built: list[Any], config: Config, retriever: Any, searches: Callable[[str], int] = lambda question: 5) -> None:
+        self.retriever, self.searches = retriever, searches
         self.row: dict[str, Any] = {"config": config, "asked": [], "found": []}
         built.append(self.row)
 
     def run(self, question: str, *, history: Any = (), **rest: Any) -> Iterator[Any]:
         self.row["asked"].append((question, len(history)))
         self.row["found"].append([p.id for p in self.retriever.search(Query(question), 2)])
+        for _ in range(self.searches(question)):
+            yield PassagesFound(question, (), 0)
         yield AnswerReady(Answer("x", "x", False, 0.5, ()), "answered")
 
 
@@ -41,6 +43,7 @@ def test_rows_differ_in_layout_and_in_what_is_asked_second(board: Board, monkeyp
     rows = dict(bench_turns.conversations(Config(), None))
     hops = [row["config"] for row in built[:4]]
     assert [(config.layout.order, config.layout.repeat) for config in hops] == [("paper", 0), ("paper", 1), ("docs_first", 0), ("docs_first", 1)]
+    assert not any(config.rind.anchors for config in hops)
     assert {(config.engine.policy, config.engine.max_hops, config.rind.fixed, config.memory.mode) for config in hops} == {("mind", 5, 0.0, "off")}
     assert all("repeat" in name for name in list(rows)[:4])
     assert [row["asked"] for row in built[4:]] == [
@@ -51,6 +54,19 @@ def test_rows_differ_in_layout_and_in_what_is_asked_second(board: Board, monkeyp
     assert once["config"].engine.policy == "once"
     assert once["found"][0] == once["found"][1] != []
     assert len(rows) == len(built)
+
+
+def test_the_question_is_the_first_that_needs_five_searches(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = bench_turns.candidates()
+    assert len(set(asked)) == len(asked) > 5
+    for needed, chosen in (({asked[2]: 5}, asked[2]), ({asked[4]: 3}, asked[4])):
+        built: list[Any] = []
+        searches = lambda question, needed=needed: needed.get(question, 1)  # noqa: E731
+        monkeypatch.setattr(board, "build_engine", lambda config, *rest, b=built, s=searches: Engine(b, config, rest[0], s), raising=False)
+        name, turns = next(bench_turns.conversations(Config(), None))
+        assert "five-hop" in name
+        assert turns[0].question == chosen
+        assert len(built) == (3 if needed[chosen] == 5 else len(asked))
 
 
 def test_the_demo_is_read_document_by_document() -> None:
@@ -64,7 +80,7 @@ def test_cache_measures_every_conversation(run: Run, board: Board, monkeypatch: 
     monkeypatch.setattr(board, "load_model", lambda config, progress: "loaded", raising=False)
     monkeypatch.setattr(board, "plug", lambda table, name, kind: lambda config: "composer", raising=False)
     monkeypatch.setattr("mindchat.bench.repetition.bench_repetition", lambda model, composer, hop, repeats: {"ratio": 1.0})
-    monkeypatch.setattr(bench_turns, "conversations", lambda config, model: iter([("a row", ["turn"])]))
+    monkeypatch.setattr(bench_turns, "conversations", lambda config, model, told: iter([("a row", ["turn"])]))
     monkeypatch.setattr(turns_of, "bench_turns", lambda model, turns: {"model": model, "turns": list(turns)})
     monkeypatch.setattr(bench_turns, "layout_scores", lambda folders: [{"folder": folder.name} for folder in folders])
     found = run("bench", "cache", "-m", "smollm2-135m", "--f1-of", "some", "--json").json

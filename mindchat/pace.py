@@ -91,7 +91,8 @@ def way(config: Config) -> str:
     """What decides about the work of a question, but for the number of copies."""
     layout, engine = config.layout, config.engine
     thinks = "cot" if layout.cot else ""
-    return f"{engine.policy} {engine.filter} k={config.retrieve.k} {layout.role} {layout.as_} {layout.order} {thinks} {config.memory.mode}"
+    copies = f"{layout.role} {layout.as_} {layout.order} {layout.reasoning}"
+    return f"{engine.policy} {engine.filter} k={config.retrieve.k} {copies} {thinks} {config.memory.mode}"
 
 
 def measure(events: Iterable[Event], config: Config) -> Pace:

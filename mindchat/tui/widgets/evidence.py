@@ -7,7 +7,7 @@ located in it in order, and what lies between them is the chat template's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -16,6 +16,7 @@ from textual.content import Content
 from mindchat.events import PromptBuilt
 from mindchat.trace import Trace
 from mindchat.tui.ink import ACCENT, FAINT, MUTED, STRUCK, TITLE, WARN, bar, block, grouped, line, lines, seconds, short
+from mindchat.tui.widgets.columns import Piece, cells_needed, parted, side_by_side
 from mindchat.tui.widgets.pane import Pane
 from mindchat.values import Kept, Segment, Text
 
@@ -60,6 +61,28 @@ def _origin(segment: Segment) -> tuple[str, int, str]:
     return segment.origin, segment.copy, segment.passage or ""
 
 
+def painted_pieces(pieces: Iterable[Piece]) -> Content:
+    """Stretches one after the other, each under its origin."""
+    parts: list[Content] = []
+    label_now = ""
+    for text, origin, _, passage in pieces:
+        label, style = ORIGINS.get(origin, ORIGINS["template"])
+        if label and label != label_now:
+            parts.append(block((f"\n{label}{f' {passage}' if passage else ''}\n", f"bold {MUTED}")))
+        label_now = "" if origin == "passage" else label
+        parts.append(block((text, style)))
+    return block(*parts)
+
+
+def painted_beside(built: PromptBuilt, width: int) -> Content | None:
+    """What was sent, its copies side by side; None where that is impossible: one copy, or too little room."""
+    before, copies, after = parted(list(stretches(built)))
+    if not copies or width < cells_needed(len(copies)):
+        return None
+    beside = side_by_side([painted_pieces(copy) for copy in copies], width)
+    return block(painted_pieces(before), "\n\n", beside, "\n", painted_pieces(after))
+
+
 def painted_sent(built: PromptBuilt, unfolded: bool) -> Content:
     """What was sent, with a rule where a copy begins; a repeated copy is folded to one line a passage unless `unfolded`."""
     parts: list[Content] = []
@@ -82,7 +105,8 @@ def painted_sent(built: PromptBuilt, unfolded: bool) -> Content:
 
 
 def _rule(copy: int, copies: int, folded: bool) -> Content:
-    return block((f"\n━━ Copy {copy + 1} of {copies}{' (folded, x opens)' if folded else ''} ━━\n", TITLE))
+    way = f" (folded: x opens; side by side from {cells_needed(copies)} columns on)" if folded else ""
+    return block((f"\n━━ Copy {copy + 1} of {copies}{way} ━━\n", TITLE))
 
 
 def painted_positions(trace: Trace, built: PromptBuilt, width: int) -> Content:
@@ -105,10 +129,12 @@ class Evidence(Pane):
     EMPTY = "What is sent to the model will stand here, character for character."
     HELP = """\
 # Context
-Exactly what the newest prompt contains, with the origin of every stretch. The context may stand there more than once (CoRe): `x` opens and
-folds the repeated copies, `[` and `]` go to earlier and later prompts of the turn.
+Exactly what the newest prompt contains, with the origin of every stretch. The context may stand there more than once (CoRe). Where
+there is room the copies stand side by side; `s` puts them under one another, where `x` opens and folds the repeated ones. `[` and `]` go to
+earlier and later prompts of the turn.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "beside", "Side by side", id="context.beside"),
         Binding("x", "fold", "Fold copies", id="context.fold"),
         Binding("left_square_bracket", "prompt(-1)", "Earlier", id="context.earlier"),
         Binding("right_square_bracket", "prompt(1)", "Later", id="context.later"),
@@ -116,8 +142,10 @@ folds the repeated copies, `[` and `]` go to earlier and later prompts of the tu
 
     def __init__(self, *, id: str = "context") -> None:
         super().__init__(id=id)
-        self._unfolded = False
+        self._unfolded, self._beside = False, True
         self._back = 0
+        self._drawn: tuple[tuple[int, int, bool, bool], PromptBuilt, Content] | None = None
+        """The text as it was last drawn, for which prompt and how."""
 
     def show(self, trace: Trace) -> None:
         """News that does not concern the context is no reason to paint."""
@@ -129,6 +157,11 @@ folds the repeated copies, `[` and `]` go to earlier and later prompts of the tu
             self._trace = trace
             return
         super().show(trace)
+
+    def action_beside(self) -> None:
+        """Put the copies side by side, or under one another."""
+        self._beside = not self._beside
+        self.repaint()
 
     def action_fold(self) -> None:
         """Open or fold the repeated copies."""
@@ -157,7 +190,19 @@ folds the repeated copies, `[` and `]` go to earlier and later prompts of the tu
             rows += [line(""), painted_positions(trace, built, self.body_width)]
         for dropped in trace.dropped:
             rows.append(line(("✗ left out ", WARN), (short(dropped.passage, 40), STRUCK), (f"  {dropped.why}", MUTED)))
-        return block(lines(rows), "\n", painted_sent(built, self._unfolded))
+        copies = len(built.copies)
+        if copies > 1 and self.body_width >= cells_needed(copies):
+            how = " puts the copies under one another" if self._beside else " puts the copies side by side"
+            rows.append(line(("s", ACCENT), (how, MUTED)))
+        return block(lines(rows), "\n", self._text(built))
+
+    def _text(self, built: PromptBuilt) -> Content:
+        """What was sent; drawn anew only for another prompt, width or way (progress comes ten times a second)."""
+        how = (id(built), self.body_width, self._beside, self._unfolded)
+        if self._drawn is None or self._drawn[0] != how:
+            beside = painted_beside(built, self.body_width) if self._beside else None
+            self._drawn = how, built, beside or painted_sent(built, self._unfolded)
+        return self._drawn[2]
 
     def _prefill(self) -> Content:
         prefill = self.trace.prefill

@@ -138,10 +138,11 @@ class TurnNarrator:
 
     def _learned(self, event: ev.FactsLearned) -> None:
         for item in event.learned:
+            unsure = "" if item.fact.status == "active" else f" as {item.fact.status}, not used yet"
             if item.new:
-                self._out.warn(f"saved {item.fact.id}  {fact_line(item.fact)}   (mindchat memory undo · mindchat memory show {item.fact.id})")
+                self._out.warn(f"saved {item.fact.id}{unsure}  {fact_line(item.fact)}   (mindchat memory undo · mindchat memory show {item.fact.id})")
             else:
-                self._out.note(f"confirmed {item.fact.id}  {fact_line(item.fact)}")
+                self._out.note(f"confirmed {item.fact.id}{unsure}  {fact_line(item.fact)}")
 
     def _withdrawn(self, event: ev.FactsWithdrawn) -> None:
         for fact in event.facts:

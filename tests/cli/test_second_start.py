@@ -103,3 +103,11 @@ def test_a_forgotten_fact_does_not_come_back(desk: tuple[Desk, str]) -> None:
         told = made.ask(AGAIN, ANSWER + SURE)[1]
         assert "search skipped" not in told
         assert "saved " not in told
+
+
+def test_what_is_not_sure_enough_is_called_a_candidate(tmp_path: Path) -> None:
+    made = Desk(tmp_path)
+    unsure = '[[reply]]\nscores = {" Xawery Żuławski" = -0.5, " unknown" = -0.6}\n'
+    told = made.ask(FIRST, ANSWER + unsure)[1]
+    assert re.search(r"saved \w{7} as candidate, not used yet  Polish-Russian War — director — Xawery Żuławski ", told)
+    assert "search skipped" not in made.ask(AGAIN, ANSWER + unsure)[1]

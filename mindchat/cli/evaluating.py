@@ -30,6 +30,8 @@ def models(setup: Setup, names: Sequence[str] | None = None) -> dict[str, Any]:
 
     store, facts = wiring.open_store(setup.config, setup.paths), {}
     for name in (names or [setup.config.model.name]) if not setup.config.server.url else []:
+        if name.startswith("scripted:"):  # a tape, no model of the store
+            continue
         model = store.info(name)
         facts[name] = {"id": model.id, "sha256": model.sha256, "source": model.source}
     return facts

@@ -25,7 +25,7 @@ from mindchat.evals.metrics import normalise
 TurnKind = Literal["hop", "full", "sibling", "reworded", "control", "edited", "forgotten", "secret"]
 ChainKind = Literal["shared", "edited", "forgotten", "control"]
 
-MAX_HOPS = 3
+MAX_HOPS, MOST_TURNS = 3, 5
 """Most single-hop turns of a chain, so that chains have 3 to 5 turns."""
 _TAIL = re.compile(r"\s*\([^)]*\)\s*$")
 
@@ -201,14 +201,16 @@ def _union(*groups: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def _shared(item: Item, items: Sequence[Item]) -> Chain:
-    """Hops, full question, and a sibling: another question that needs one of these facts, else the first hop in other words."""
+    """Hops, full question, a sibling (another question that needs one of these facts) if there is one, and the first hop in other words."""
     singles = hops(item)[:MAX_HOPS]
-    turns = [_single(item, question, need) for question, need in singles] + [_full(item, "full")]
+    turns, passages = [_single(item, question, need) for question, need in singles] + [_full(item, "full")], item.example.context
     if (other := _sibling(item, items)) is not None:
-        return Chain(f"shared:{item.example.id}", "shared", (*turns, _full(other, "sibling")), _union(item.example.context, other.example.context))
-    question, need = singles[0]
-    turns.append(_single(item, reword(question), need, "reworded"))
-    return Chain(f"shared:{item.example.id}", "shared", tuple(turns), item.example.context)
+        turns.append(_full(other, "sibling"))
+        passages = _union(passages, other.example.context)
+    if len(turns) < MOST_TURNS:
+        question, need = singles[0]
+        turns.append(_single(item, reword(question), need, "reworded"))
+    return Chain(f"shared:{item.example.id}", "shared", tuple(turns), passages)
 
 
 def _sibling(item: Item, items: Sequence[Item]) -> Item | None:

@@ -140,7 +140,7 @@ class Reader:
         return rows
 
     def find(self, question: str, slot: Slot | None, limit: int) -> Found:
-        """Slot facts, then facts whose names stand in the question, then one hop out from the slot's value."""
+        """Slot facts, then facts whose names stand in the question, then one hop out from the values of both."""
         scopes = self.scopes()
         if not scopes:
             return Found((), slot, (), "memory is empty")
@@ -153,10 +153,13 @@ class Reader:
             for entity in entities:
                 answers += self.in_slot(scopes, entity["id"], slot.predicate.name)
             why = why or ("" if answers else "not in memory")
-        held = {served.row["id"]: served for served in answers}
-        for served in [*self._named(scopes, question), *self._hop(scopes, answers)]:
-            held.setdefault(served.row["id"], served)
-        ranked = sorted(held.values(), key=lambda s: (s not in answers, s.disputed, -s.row["confidence"], -s.row["support"], s.row["id"]))
+        named = self._named(scopes, question)
+        tiers: dict[int, tuple[int, Served]] = {}
+        for tier, found in enumerate((answers, named, self._hop(scopes, [*answers, *named]))):
+            for served in found:
+                tiers.setdefault(served.row["id"], (tier, served))
+        order = sorted(tiers.values(), key=lambda one: (one[0], one[1].disputed, -one[1].row["confidence"], -one[1].row["support"], one[1].row["id"]))
+        ranked = [served for _, served in order]
         return Found(tuple(ranked[:limit]), slot, tuple(answers), why)
 
     def in_slot(self, scopes: Sequence[int], subject: int, predicate: str) -> list[Served]:
@@ -175,8 +178,9 @@ class Reader:
         notes = [s for s in found if s.row["kind"] == "user" and len(asked & content_words(s.row["object_text"])) >= min(2, len(asked))]
         return notes + [s for s in found if any(len(name) > 2 and f" {name} " in words for name in (norm(s.row["subject"]), s.row["object_norm"]))]
 
-    def _hop(self, scopes: Sequence[int], answers: Sequence[Served]) -> list[Served]:
-        bridges = [served.row["object_id"] for served in answers if served.row["object_id"] is not None]
+    def _hop(self, scopes: Sequence[int], near: Sequence[Served]) -> list[Served]:
+        """Facts about the values of these facts: what a question about "the director of X" goes on to need."""
+        bridges = list(dict.fromkeys(served.row["object_id"] for served in near if served.row["object_id"] is not None))
         if not bridges:
             return []
         return self._select(scopes, f"f.subject_id IN ({','.join('?' * len(bridges))})", bridges, tail="ORDER BY f.confidence DESC LIMIT 6")

@@ -67,3 +67,34 @@ def test_an_open_corpus_is_indexed_once_and_kept(home: Path, tmp_path: Path, mon
     shown = report(fold_all(make(config, CorpusSpec("open", path=str(corpus))).ask("Who directed Metropolis?")))  # type: ignore[attr-defined]
     assert shown["hops"][0]["passages"] == ["x1"]
     assert [c["quote"] for c in shown["citations"]] == ["Fritz Lang"]
+
+
+FACTS = ("engine.policy=once", "layout.repeat=0", "memory.filter=none", "memory.audit=0")
+
+
+def test_the_keeper_of_a_chain_forgets_and_looks_through_its_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"] * 9))
+    config = load_config(environ={}, assignments=FACTS).config
+    bench = wiring.open_chains(find_paths())
+    spec = CorpusSpec("own", sources(), memory="a chain")
+    (item,) = fold_all(bench.make(config, spec).ask("Who directed Metropolis?")).learned
+    assert bench.holds("a chain", "fritz lang")
+    assert not bench.holds("another chain", "fritz lang")
+    again = fold_all(bench.make(config, spec).ask("Who is the director of Metropolis?"))
+    assert [fact.id for hop in again.hops for fact in hop.facts] == [item.fact.id]
+    assert bench.forget("another chain", [item.fact.id]) == 0
+    assert bench.forget("a chain", [item.fact.id, "zzzzzzz"]) == 1
+    gone = fold_all(bench.make(config, spec).ask("Who is the director of Metropolis?"))
+    assert [fact.id for hop in gone.hops for fact in hop.facts] == []
+    assert gone.refused == (("tombstone", 1),)
+
+
+def test_a_chain_s_edited_document_withdraws_its_facts_before_the_next_prompt(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"] * 9))
+    config = load_config(environ={}, assignments=FACTS).config
+    bench = wiring.open_chains(find_paths())
+    fold_all(bench.make(config, CorpusSpec("own", sources(), memory="c")).ask("Who directed Metropolis?"))
+    edited = (Source("Metropolis", "Metropolis was directed by Thea Harbou.", "p1"), sources()[1])
+    trace = fold_all(bench.make(config, CorpusSpec("own", edited, memory="c")).ask("Who is the director of Metropolis?"))
+    assert [fact for hop in trace.hops for fact in hop.facts] == []
+    assert not any(hop.skipped for hop in trace.hops)

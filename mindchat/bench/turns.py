@@ -15,7 +15,7 @@ from msgspec import Struct
 from mindchat.bench.recorder import Call, Outcome, Recorder
 from mindchat.bench.timing import versions
 from mindchat.errors import MindChatError
-from mindchat.events import AnswerReady, PassagesFound, TurnFailed
+from mindchat.events import AnswerReady, PassagesFound, QueryFormed, TurnFailed
 from mindchat.ports import Engine, Retriever
 from mindchat.values import Passage, Query
 
@@ -57,7 +57,10 @@ class Turn(Struct, frozen=True):
 
     question: str
     short: str
+    hops: int
+    """Sub-queries formed, the first search's among them."""
     searches: int
+    """Hops that looked into the index: one whose sub-query only repeats does not."""
     calls: tuple[Call, ...]
 
 
@@ -65,14 +68,15 @@ def record(engine: Engine, recorder: Recorder, questions: Sequence[str]) -> list
     """Ask the questions, each with those before it as history. Raises MindChatError if a turn fails."""
     turns: list[Turn] = []
     for question in questions:
-        before, searches, short = len(recorder.calls), 0, ""
+        before, hops, searches, short = len(recorder.calls), 0, 0, ""
         for event in engine.run(question, history=[(turn.question, turn.short) for turn in turns]):
             if isinstance(event, TurnFailed):
                 raise MindChatError(event.message, event.hint)
+            hops += isinstance(event, QueryFormed)
             searches += isinstance(event, PassagesFound)
             if isinstance(event, AnswerReady):
                 short = event.answer.short
-        turns.append(Turn(question, short, searches, tuple(recorder.calls[before:])))
+        turns.append(Turn(question, short, hops, searches, tuple(recorder.calls[before:])))
     return turns
 
 
@@ -149,6 +153,7 @@ def bench_turns(model: HFModel, turns: Sequence[Turn]) -> dict[str, Any]:
         "model": model.id,
         "arithmetic": model.backbone.arithmetic,
         "turns": len(turns),
+        "hops": sum(turn.hops for turn in turns),
         "searches": sum(turn.searches for turn in turns),
         "questions": [turn.question for turn in turns],
         "short_answers": [turn.short for turn in turns],

@@ -15,25 +15,25 @@ from mindchat.cli import bench_turns
 from mindchat.config import Config
 from mindchat.evals import report
 from mindchat.evals.bootstrap import Interval
-from mindchat.events import AnswerReady, PassagesFound
+from mindchat.events import AnswerReady, QueryFormed
 from mindchat.values import Answer, Query
 
 from .board import Board, Run
 
 
 class Engine:
-    """Searches as often as it is told and keeps what it was built of."""
+    """Makes as many hops as it is told and keeps what it was built of."""
 
-    def __init__(self, built: list[Any], config: Config, retriever: Any, searches: Callable[[str], int] = lambda question: 5) -> None:
-        self.retriever, self.searches = retriever, searches
+    def __init__(self, built: list[Any], config: Config, retriever: Any, hops: Callable[[str], int] = lambda question: 5) -> None:
+        self.retriever, self.hops = retriever, hops
         self.row: dict[str, Any] = {"config": config, "asked": [], "found": []}
         built.append(self.row)
 
     def run(self, question: str, *, history: Any = (), **rest: Any) -> Iterator[Any]:
         self.row["asked"].append((question, len(history)))
         self.row["found"].append([p.id for p in self.retriever.search(Query(question), 2)])
-        for _ in range(self.searches(question)):
-            yield PassagesFound(question, (), 0)
+        for _ in range(self.hops(question)):
+            yield QueryFormed(Query(question), 1)
         yield AnswerReady(Answer("x", "x", False, 0.5, ()), "answered")
 
 
@@ -56,13 +56,13 @@ def test_rows_differ_in_layout_and_in_what_is_asked_second(board: Board, monkeyp
     assert len(rows) == len(built)
 
 
-def test_the_question_is_the_first_that_needs_five_searches(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_is_the_first_that_takes_five_hops(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = bench_turns.candidates()
     assert len(set(asked)) == len(asked) > 5
     for needed, chosen in (({asked[2]: 5}, asked[2]), ({asked[4]: 3}, asked[4])):
         built: list[Any] = []
-        searches = lambda question, needed=needed: needed.get(question, 1)  # noqa: E731
-        monkeypatch.setattr(board, "build_engine", lambda config, *rest, b=built, s=searches: Engine(b, config, rest[0], s), raising=False)
+        hops = lambda question, needed=needed: needed.get(question, 1)  # noqa: E731
+        monkeypatch.setattr(board, "build_engine", lambda config, *rest, b=built, h=hops: Engine(b, config, rest[0], h), raising=False)
         name, turns = next(bench_turns.conversations(Config(), None))
         assert "five-hop" in name
         assert turns[0].question == chosen

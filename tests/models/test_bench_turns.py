@@ -10,7 +10,7 @@ import pytest
 from mindchat.bench.recorder import Recorder
 from mindchat.bench.turns import FIXED, Same, Turn, Unseen, bench_turns, record, replay
 from mindchat.errors import MindChatError
-from mindchat.events import AnswerReady, PassagesFound, TurnFailed
+from mindchat.events import AnswerReady, PassagesFound, QueryFormed, TurnFailed
 from mindchat.values import Answer, Draft, Message, Passage, Prompt, Query, Signal, Span, Text, Token
 
 SURE = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
@@ -43,7 +43,9 @@ class Fixed:
         taken = [item for item, _ in zip(stream, range(4), strict=False) if isinstance(item, Token)]
         stream.close()  # type: ignore[attr-defined]
         assert taken
+        yield QueryFormed(Query(question), 1)
         yield PassagesFound(question, (), 0)
+        yield QueryFormed(Query(question), 2, True)
         best = max(self.model.choose(prompt(question), [" yes", " no"]), key=lambda choice: choice.logprob).option
         draft = self.model.sample(prompt(question), n=1, want=SURE, max_tokens=3, seed=1)[0]
         self.model.attention(prompt(question), Draft(draft.text, draft.tokens), Span(1, 2))
@@ -67,7 +69,7 @@ def model(tiny: Any) -> Any:
 def test_every_verb_is_kept_and_made_again(model: Any) -> None:
     (turn,), engine = turns_of(model, ["Is Paris big?"])
     assert [call.verb for call in turn.calls] == ["stream", "choose", "sample", "attention"]
-    assert turn.searches == 1
+    assert (turn.hops, turn.searches) == (2, 1)
     assert engine.histories == [0]
     assert turn.calls[0].ids == model.format.render(prompt("Is Paris big?")).ids
     assert len(turn.calls[3].ids) == len(turn.calls[0].ids) + 1  # and the draft up to the span

@@ -250,5 +250,8 @@ def type_ok(text: str, kind: str) -> bool:
     first = text.lstrip("\"'“«《「")[:1]
     name = first.isupper() or first.isdigit() or (first > "\u2e80" and first.isalpha())
     if kind == "person":
-        return name and norm(text) not in _DEMONYMS and not re.search(r"\d", text) and not re.fullmatch(rf"(?:the )?(?:{_ROLES})", folded)
+        plain = [word for word in text.split() if word[0].islower() and word.casefold().strip(",.") not in _JOIN]
+        return (
+            name and not plain and norm(text) not in _DEMONYMS and not re.search(r"\d", text) and not re.fullmatch(rf"(?:the )?(?:{_ROLES})", folded)
+        )
     return name and not (kind == "place" and re.fullmatch(r"[\d,. ]+", text) is not None)

@@ -88,6 +88,12 @@ def test_a_person_grows_to_the_full_name_and_a_place_does_not() -> None:
     assert claim("Where was Ann Lee born?", "Ann Lee was born in Paris.", passage(text)) == (None, "ungrounded")
 
 
+def test_a_person_is_no_sentence() -> None:
+    assert not type_ok("Answer the question based on the given documents", "person")
+    for name in ("Otto von Bismarck", "Alexander the Great", "Beatrix de la Cour", "村上春樹", "Ann Lee, Jr."):
+        assert type_ok(name, "person"), name
+
+
 @pytest.mark.parametrize("mark", ["'", "’"])
 def test_the_ending_of_a_possessive_is_not_part_of_a_person(mark: str) -> None:
     found, _ = claim("Who is the father of Ann Lee?", "Bob Lee", passage(f"Bob Lee{mark}s daughter Ann Lee sings."))

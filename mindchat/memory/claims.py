@@ -20,6 +20,7 @@ from msgspec import Struct
 from mindchat.errors import UsageError
 from mindchat.memory.confidence import FEATURES, answer_signals, features
 from mindchat.memory.countries import RELATIONS, country_norm
+from mindchat.memory.direction import reversed_in_text
 from mindchat.memory.folding import norm
 from mindchat.memory.grounding import Grounded, ground
 from mindchat.memory.slots import find_predicate, parse
@@ -103,6 +104,8 @@ def claim_of(triple: Triple, ask: Ask) -> Labelled | str:
     grounded, reason = ground(slot, answer, triple.passages)
     if grounded is None:
         return reason
+    if reversed_in_text(grounded):
+        return "reversed"
     stated = verify(ask, grounded)
     signals = msgspec.structs.replace(answer_signals(answer, grounded.answer), p_true=stated.p_true, margin=stated.margin)
     return Labelled(triple.question, features(grounded, signals), _right(grounded, triple))

@@ -264,7 +264,8 @@ def _stale(chain: Chain, n: int, trace: Trace) -> int:
 def _judged(fact: Fact, chain: Chain, n: int) -> Learned:
     """Right if gold says so as the documents stand; wrong if gold gives that subject and relation another object; else unknown.
 
-    Countries come in two forms (American, United States): of those a mismatch proves nothing.
+    Countries come in two forms (American, United States): of those a mismatch proves nothing; nor does it where only the bracket tells two
+    things of one name apart ("Forbidden Ground", "Forbidden Ground (2013 film)").
     """
     after = chain.edit is not None and n >= chain.edit.before
     needs = {need.key: need for turn in chain.turns for need in turn.needs}
@@ -275,6 +276,6 @@ def _judged(fact: Fact, chain: Chain, n: int) -> Learned:
     judged: Literal["right", "wrong", "unknown"] = "unknown"
     if any(states(fact, need) for need in about or gold):
         judged = "right"
-    elif about and not all(need.predicate in VAGUE for need in about):
+    elif any(need.predicate not in VAGUE and normalise(need.subject) == normalise(fact.subject) for need in about):
         judged = "wrong"
     return Learned(fact.subject, fact.predicate, fact.object, fact.confidence, judged, fact.status)

@@ -28,6 +28,7 @@ CUES = re.compile(
     r"\b(?:latest|newest|current(?:ly)?|check|verify|double.check|look (?:it )?up|search|source|according to|documents?|today|now|recent(?:ly)?"
     r"|how many|list|all)\b"
 )
+_CAPITALISED = re.compile(r"(?<=\s)[^\W\d_a-z]\w+")
 _YEARS = re.compile(r"\b(?:in|on|by|before|after|since|until|during) (?:\w+ )?(\d{4})\b")
 _EVIDENCE = """SELECT v.*, d.uri, d.title, d.external_id, d.mtime_ns, d.size, d.trust,
                       c.passage, c.ordinal, c.char_start, c.char_end, c.page, c.heading
@@ -169,7 +170,8 @@ class Reader:
 
     def _named(self, scopes: Sequence[int], question: str) -> list[Served]:
         """Facts whose subject or object is named in the question."""
-        if not (query := search_query(question, relation_words())):
+        titles = {fold(word) for word in _CAPITALISED.findall(question)}  # "The Zone" is a name, though a time zone is a relation
+        if not (query := search_query(question, relation_words() - titles)):
             return []
         sql = "f.id IN (SELECT rowid FROM fact_fts WHERE fact_fts MATCH ? ORDER BY rank LIMIT 12)"
         words = f" {norm(question)} "

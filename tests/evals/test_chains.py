@@ -13,7 +13,7 @@ from mindchat.errors import UsageError
 from mindchat.evals import chain_report
 from mindchat.evals.arms import Arm, expand
 from mindchat.evals.chain_records import as_lines, read_chain_records
-from mindchat.evals.chain_run import ChainAsked, ChainDone, ask_chain, evaluate_chains, memory_key, same, same_value
+from mindchat.evals.chain_run import ChainAsked, ChainDone, _judged, ask_chain, evaluate_chains, memory_key, same, same_value
 from mindchat.evals.chains import Chain, build, describe, hops, planted, shared_needs
 from mindchat.evals.datasets import load
 from mindchat.evals.examples import CorpusSpec, Item
@@ -364,3 +364,16 @@ def test_gold_stays_out_of_what_sessions_get(items: list[Item]) -> None:
     ask_chain(spy, arms()[0], chain, "chain")
     assert seen
     assert not any("supporting" in text or "evidences" in text or "Need(" in text for text in seen)
+
+
+def test_a_namesake_s_fact_is_not_called_wrong(items: list[Item]) -> None:
+    chain = of_kind(build(items, 8, seed=1), "shared")[0]
+    film = chain.turns[0].needs[0].subject
+
+    def judged(fact: Fact) -> str:
+        return _judged(fact, chain, 0).judged
+
+    assert judged(Fact("a", film, "director", chain.turns[0].answers[0], 0.9)) == "right"
+    assert judged(Fact("a", film, "director", "Somebody Else", 0.9)) == "wrong"
+    assert judged(Fact("a", f"{film} (1999 film)", "director", "Somebody Else", 0.9)) == "unknown"
+    assert judged(Fact("a", "Another Film", "director", "Somebody Else", 0.9)) == "unknown"

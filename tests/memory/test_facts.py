@@ -12,7 +12,7 @@ from mindchat.errors import MindChatError
 from mindchat.memory.confidence import Calibration, Signals, answer_signals, calibration_file, judge, may_skip
 from mindchat.memory.facts import FactMemory
 from mindchat.memory.grounding import ground
-from mindchat.memory.slots import parse
+from mindchat.memory.slots import parse, relation_words
 from mindchat.memory.verify import prompt, verify
 from mindchat.memory.volatile import VolatileMemory
 from mindchat.values import Draft, Passage, Query, Span, Token
@@ -45,6 +45,15 @@ def test_an_unrelated_question_gets_an_empty_block(taught: Taught) -> None:
     for question in ("What is the capital of France?", "Who directed Jaws?", "hello", "is it raining", ""):
         recalled = memory.recall(Query(question))
         assert (recalled.facts, recalled.skip) == ((), ()), question
+
+
+def test_a_name_may_be_a_word_of_a_relation(world: World) -> None:
+    world.write("a.txt", "The Zone is a film directed by Ann Lee.", "The Zone (2017 film)")
+    memory = world.memory()
+    world.learn(memory, "Who directed The Zone?", "Ann Lee")
+    assert "zone" in relation_words()
+    assert [fact.object for fact in memory.recall(Query("Where was the director of The Zone born?")).facts] == ["Ann Lee"]
+    assert memory.recall(Query("What is the time zone of Paris?")).facts == ()
 
 
 def test_facts_one_hop_further_come_after_the_slot(taught: Taught) -> None:

@@ -16,6 +16,13 @@ from mindchat.values import Passage
 
 QUESTION = "What was the title of the novel published in 1966 by the director of the Dorian Gray film in which Hurd Hatfield plays the title role?"
 FOLLOW_UP = "In which year was the director of the Dorian Gray film born?"
+LISTS = (
+    "Which of these directors was born first: the director of Winter Light, of Rooster Cogburn, of Under the Sun of Rome, of Vacanze a Ischia "
+    "or of The Colossus of Rhodes?",
+    "Who directed The Seventh Seal, who directed True Grit, who directed Romeo and Juliet, who directed Vacanze a Ischia, and who directed "
+    "The Colossus of Rhodes?",
+)
+"""Questions that ask for five things: the default model, which ends questions of the demo after four hops or fewer, makes five of these."""
 LAYOUTS: tuple[tuple[str, int], ...] = (("paper", 0), ("paper", 1), ("docs_first", 0), ("docs_first", 1))
 """layout.order and layout.repeat of the rows of a five-hop question."""
 HOPS = 5
@@ -73,14 +80,14 @@ def _longest(config: Config, model: Any, retriever: Callable[[], Any]) -> list[A
 
 
 def candidates() -> list[str]:
-    """The demo's questions of several steps."""
+    """Questions about the demo that take several steps."""
     import msgspec
 
     from mindchat.paths import packaged
 
     lines = packaged("corpora", "demo", "questions.jsonl").read_bytes().splitlines()
     rows = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines if line.strip()]
-    return [QUESTION, *(row["question"] for row in rows if row["type"] == "compositional" and row["question"] != QUESTION)]
+    return [*LISTS, QUESTION, *(row["question"] for row in rows if row["type"] == "compositional" and row["question"] != QUESTION)]
 
 
 def _laid(config: Config, policy: str, order: Any, copies: int) -> Config:

@@ -5,10 +5,11 @@ Owns: /memory doctor and its repairs. Does not own: restoring a damaged file (mi
 
 from __future__ import annotations
 
-from mindchat.memory import ledger
 from mindchat.memory.clock import ago
+from mindchat.memory.entities import drop_orphan
 from mindchat.memory.facts import FactMemory
 from mindchat.memory.migrations import MEMORY, objects
+from mindchat.memory.removal import forget_rows
 from mindchat.memory.results import Diagnosis, Finding, plural
 from mindchat.memory.store import network_filesystem, sqlite3, wal_reset_bug
 
@@ -77,9 +78,9 @@ def _orphans(memory: FactMemory, fix: bool) -> list[Finding]:
         return []
     if fix:
         with memory.store.write() as connection:
-            ledger.forget_rows(connection, naked)
+            forget_rows(connection, naked)
             for entity in orphans:
-                ledger.drop_orphan(connection, entity)
+                drop_orphan(connection, entity)
         return [Finding("ok", f"removed {plural(len(orphans), 'orphan name')} and {plural(len(naked), 'fact')} without evidence")]
     return [Finding("bad", f"{plural(len(orphans), 'orphan name')}, {plural(len(naked), 'fact')} without evidence", "mindchat memory doctor --fix")]
 
@@ -89,7 +90,7 @@ def _stale(memory: FactMemory, fix: bool) -> list[Finding]:
     old = [row["id"] for row in memory.store.rows("SELECT id FROM fact WHERE status='stale' AND pinned=0 AND closed_at < ?", (ago(_STALE_DAYS),))]
     if fix and old:
         with memory.store.write() as connection:
-            ledger.forget_rows(connection, old)
+            forget_rows(connection, old)
         return [Finding("ok", f"removed {plural(len(old), 'fact')} stale for more than 30 days")]
     documents = memory.store.value("SELECT count(DISTINCT document_id) FROM evidence WHERE status='stale'")
     return [Finding("warn", f"{plural(count, 'stale fact')} from {plural(documents, 'changed document')}")] if count else []

@@ -14,14 +14,17 @@ from mindchat.clean import clean_line
 from mindchat.errors import NotFoundError, RefusedError, UsageError
 from mindchat.memory import images, ledger, screen, undo
 from mindchat.memory.clock import now
+from mindchat.memory.entities import drop_orphan, entity_id, fact_key, slot_key
 from mindchat.memory.facts import FactMemory, Mode
 from mindchat.memory.folding import norm, split_title
 from mindchat.memory.ledger import Claim, Evidence
 from mindchat.memory.outcomes import Added, Aliased, Changed, Edited, ModeSet
+from mindchat.memory.removal import forget_rows
 from mindchat.memory.selecting import by_key, item, one
 from mindchat.memory.slots import Predicate, find_predicate, predicates
 from mindchat.memory.spans import value_norm
 from mindchat.memory.store import sqlite3
+from mindchat.memory.tombstones import bury, exhume
 
 Resolve = Literal["ask", "keep", "replace"]
 _SELF = {"you", "i", "me", "user", "myself"}
@@ -66,7 +69,7 @@ def add(memory: FactMemory, text: str, *, resolve: Resolve = "ask", scope: str =
             return Added(None, conflicts=tuple(item(memory, by_key(memory, row["id"])) for row in rivals), project=memory.project)
         before = images.image(connection, [row["id"] for row in _slot_rows(connection, scope_key, claim)])
         lifted = images.graves(connection)
-        ledger.exhume(connection, scope_key, claim.subject, predicate.name, claim.object_norm)
+        exhume(connection, scope_key, claim.subject, predicate.name, claim.object_norm)
         written = ledger.write(connection, scope_key, name, claim, session=session, turn=memory.turn, replace=resolve == "replace")
         _promote(connection, written.fact)
         saved = item(memory, by_key(memory, written.fact))
@@ -97,9 +100,9 @@ def _scope(connection: sqlite3.Connection, memory: FactMemory, kind: str) -> tup
 
 def _slot_rows(connection: sqlite3.Connection, scope: int, claim: Claim) -> list[Any]:
     kind = claim.subject_type or claim.predicate.domain
-    subject = ledger.entity_id(connection, claim.subject, kind, claim.disambig)
+    subject = entity_id(connection, claim.subject, kind, claim.disambig)
     found = ledger.rivals(connection, scope, subject, claim.predicate.name)
-    ledger.drop_orphan(connection, subject)
+    drop_orphan(connection, subject)
     return found
 
 
@@ -152,7 +155,7 @@ def _edit_object(connection: sqlite3.Connection, memory: FactMemory, row: Any, v
     sql = f"SELECT * FROM fact WHERE scope_id=? AND slot_key=? AND object_norm=? AND id<>? AND status IN {ledger.OPEN}"
     twin = connection.execute(sql, (row["scope_id"], row["slot_key"], wanted, row["id"])).fetchone()
     if twin is not None:
-        ledger.forget_rows(connection, [row["id"]])
+        forget_rows(connection, [row["id"]])
         ledger.attach(connection, twin["id"], _claim(row["subject"], predicate, value), None)
         _promote(connection, twin["id"])
         return int(twin["id"]), True, ledger.settle_slot(connection, row["scope_id"], row["slot_key"]) is not None
@@ -163,7 +166,7 @@ def _edit_object(connection: sqlite3.Connection, memory: FactMemory, row: Any, v
     connection.execute("UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_why='user' WHERE id=?", (now(), row["id"]))
     claim = _claim(row["subject"] + (f" ({row['disambig']})" if row["disambig"] else ""), predicate, value)
     _, session, name = _scope(connection, memory, row["scope_kind"])
-    ledger.exhume(connection, row["scope_id"], row["subject"], predicate.name, wanted)
+    exhume(connection, row["scope_id"], row["subject"], predicate.name, wanted)
     written = ledger.write(connection, row["scope_id"], name, claim, session=session, turn=memory.turn)
     connection.execute("UPDATE fact SET closed_by=? WHERE id=?", (written.fact, row["id"]))
     connection.execute("UPDATE fact SET pinned=? WHERE id=?", (row["pinned"], written.fact))
@@ -248,8 +251,8 @@ def reject(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
         ]
         before, graves = images.image(connection, sides), images.graves(connection)
         for row in rows:
-            ledger.bury(connection, row["scope_id"], row["subject"], row["predicate"], row["object_norm"])
-            ledger.forget_rows(connection, [row["id"]])
+            bury(connection, row["scope_id"], row["subject"], row["predicate"], row["object_norm"])
+            forget_rows(connection, [row["id"]])
             ledger.settle_slot(connection, row["scope_id"], row["slot_key"])
         added = tuple(images.graves(connection) - graves)
         undo.remember(memory, images.Change(f"reject of {', '.join(fact.id for fact in gone)}", before, graves=added))
@@ -320,18 +323,18 @@ def _move(connection: sqlite3.Connection, row: Any, source: int, target: Any) ->
     subject = target["id"] if row["subject_id"] == source else row["subject_id"]
     value = target["id"] if row["object_id"] == source else row["object_id"]
     norm_value = target["norm"] if row["object_id"] == source else row["object_norm"]
-    key = ledger.fact_key(subject, row["predicate"], norm_value)
+    key = fact_key(subject, row["predicate"], norm_value)
     twin = connection.execute(
         f"SELECT id FROM fact WHERE scope_id=? AND fact_key=? AND id<>? AND status IN {ledger.OPEN}", (row["scope_id"], key, row["id"])
     ).fetchone()
     if twin is not None:
         connection.execute("UPDATE OR IGNORE evidence SET fact_id=? WHERE fact_id=?", (twin["id"], row["id"]))
-        ledger.forget_rows(connection, [row["id"]])
+        forget_rows(connection, [row["id"]])
         ledger.recount(connection, twin["id"])
         return 1
     connection.execute(
         "UPDATE fact SET subject_id=?, object_id=?, object_norm=?, fact_key=?, slot_key=? WHERE id=?",
-        (subject, value, norm_value, key, ledger.slot_key(subject, row["predicate"]), row["id"]),
+        (subject, value, norm_value, key, slot_key(subject, row["predicate"]), row["id"]),
     )
     return 1
 

@@ -34,6 +34,7 @@ from mindchat.memory.ledger import Claim, Evidence, Written
 from mindchat.memory.listing import fact_of
 from mindchat.memory.migrations import MEMORY, open_store
 from mindchat.memory.recall import Reader, Served
+from mindchat.memory.removal import evict
 from mindchat.memory.screen import instruction, orders, secret
 from mindchat.memory.slots import parse
 from mindchat.memory.store import Store, sqlite3
@@ -282,7 +283,7 @@ class FactMemory:
                     return "changed"
             scope, session = self._scope(connection)
             written = ledger.write(connection, scope, self.project, claim, session=session, turn=self.turn)
-            ledger.evict(connection, scope, ledger.PER_PROJECT)
+            evict(connection, scope, ledger.PER_PROJECT)
         if written.outcome in ("tombstone", "quota"):
             return written.outcome
         self._pending.append(Noted("write", None, self.turn, {"write_ms": round((time.perf_counter() - began) * 1000, 2)}))

@@ -16,8 +16,10 @@ from mindchat.memory.facts import FactMemory
 from mindchat.memory.folding import fold
 from mindchat.memory.migrations import backups
 from mindchat.memory.outcomes import Forgotten
+from mindchat.memory.removal import forget_rows
 from mindchat.memory.selecting import item, one, some
 from mindchat.memory.store import sqlite3
+from mindchat.memory.tombstones import bury, bury_entity
 
 
 def forget(
@@ -76,12 +78,12 @@ def _remove(memory: FactMemory, rows: Sequence[Any], entity: str | None, hard: b
         before, graves = ({}, set()) if hard else (images.image(connection, [row["id"] for row in rows]), images.graves(connection))
         for row in rows:
             if not (hard and everything):  # a wiped project starts afresh: its documents may be learned again
-                ledger.bury(connection, row["scope_id"], row["subject"], row["predicate"], row["object_norm"])
+                bury(connection, row["scope_id"], row["subject"], row["predicate"], row["object_norm"])
             if hard:
                 _erase_traces(connection, row)
         if entity is not None:
-            ledger.bury_entity(connection, rows[0]["scope_id"], entity)
-        ledger.forget_rows(connection, [row["id"] for row in rows])
+            bury_entity(connection, rows[0]["scope_id"], entity)
+        forget_rows(connection, [row["id"] for row in rows])
         for row in rows:
             ledger.settle_slot(connection, row["scope_id"], row["slot_key"])
         if hard and everything:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mindchat.memory import ledger
 from mindchat.memory.clock import now
+from mindchat.memory.removal import forget_rows
 from mindchat.memory.store import sqlite3
 
 _TABLES = ("entity", "alias", "fact", "evidence")
@@ -92,5 +93,5 @@ def take_back(connection: sqlite3.Connection, rows: Sequence[Any]) -> None:
             "WHERE closed_by=? AND status='superseded'",
             (row["id"],),
         )
-        ledger.forget_rows(connection, [row["id"]])
+        forget_rows(connection, [row["id"]])
         ledger.settle_slot(connection, row["scope_id"], row["slot_key"])

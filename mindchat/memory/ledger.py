@@ -1,17 +1,13 @@
-"""The tables of facts: entities, upserts, contradictions, tombstones, quotas, audit trail. All SQL that writes a fact stands here.
+"""The tables of facts: upserts, contradictions, quotas, audit trail.
 
-Owns: what happens to the tables when a claim is accepted. Does not own: whether it is accepted (facts.py), reading for an answer (recall.py).
+Owns: what happens to the tables when a claim is accepted. Does not own: whether it is accepted (facts.py), reading for an answer (recall.py),
+entities (entities.py), what was forgotten (tombstones.py), taking facts out (removal.py).
 Every function takes the caller's connection inside Store.write(); none calls a model.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-import math
-import secrets
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -20,9 +16,11 @@ from msgspec import Struct
 from mindchat.clean import clean_line
 from mindchat.memory.clock import now, short_id
 from mindchat.memory.confidence import Signals
+from mindchat.memory.entities import drop_orphan, entity_id, fact_key, slot_key
 from mindchat.memory.folding import norm, search_text
 from mindchat.memory.slots import Predicate, predicates
 from mindchat.memory.store import Store, sqlite3
+from mindchat.memory.tombstones import buried
 
 Status = Literal["candidate", "active", "disputed"]
 OPEN = "('candidate','active','disputed','stale')"
@@ -129,100 +127,6 @@ def note(
         "INSERT INTO event(at, session_id, turn_ordinal, hop, name, fact_id, detail) VALUES(?,?,?,?,?,?,?)",
         (now(), session, turn, hop, name, fact, text),
     )
-
-
-# ── entities ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def entity_id(connection: sqlite3.Connection, name: str, etype: str, disambig: str = "", source: str = "surface") -> int:
-    """The entity of this name and type; made, with its alias, if it is new. Never merges by similarity.
-
-    An entity whose type was not known takes the first known one. A name without parenthesis means the only entity of that name, whatever
-    its parenthesis; a name known only as the user's alias is its owner's if that is unique.
-    """
-    key, kind = norm(name), "other" if etype == "any" else etype
-    rows = connection.execute(
-        "SELECT id, etype FROM entity WHERE norm=? AND disambig=? AND merged_into IS NULL ORDER BY id", (key, disambig)
-    ).fetchall()
-    if not rows and not disambig:
-        rows = connection.execute("SELECT id, etype FROM entity WHERE norm=? AND merged_into IS NULL LIMIT 2", (key,)).fetchall()
-        rows = rows if len(rows) == 1 else []
-    match = [row for row in rows if row["etype"] == kind] or ([rows[0]] if len(rows) == 1 and "other" in (kind, rows[0]["etype"]) else [])
-    if not match and not disambig:
-        aliased = connection.execute(
-            "SELECT e.id, e.etype FROM alias a JOIN entity e ON e.id=a.entity_id WHERE a.norm=? AND a.source='user' AND e.merged_into IS NULL", (key,)
-        ).fetchall()
-        match = aliased if len(aliased) == 1 else []
-    if match:
-        found = int(match[0]["id"])
-        if match[0]["etype"] == "other" != kind:
-            connection.execute("UPDATE entity SET etype=? WHERE id=?", (kind, found))
-    else:
-        row = connection.execute(
-            "INSERT INTO entity(name, norm, etype, disambig, created_at) VALUES(?,?,?,?,?)", (clean_line(name, 200), key, kind, disambig, now())
-        )
-        found = int(row.lastrowid or 0)
-    connection.execute(
-        "INSERT INTO alias(norm, entity_id, surface, source) VALUES(?,?,?,?) ON CONFLICT(norm, entity_id) DO UPDATE SET n=n+1",
-        (key, found, clean_line(name, 200), source),
-    )
-    return found
-
-
-def _sha(*parts: object) -> str:
-    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()
-
-
-def slot_key(subject: int, predicate: str) -> str:
-    """The key under which contradicting facts meet."""
-    return _sha(subject, predicate)
-
-
-def fact_key(subject: int, predicate: str, value: str) -> str:
-    """The key under which equal facts meet."""
-    return _sha(subject, predicate, value, 1)
-
-
-# ── tombstones ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _tombstone_key(connection: sqlite3.Connection) -> bytes:
-    connection.execute("INSERT INTO meta(key, value) VALUES('tombstone_key', ?) ON CONFLICT(key) DO NOTHING", (secrets.token_hex(32),))
-    return bytes.fromhex(connection.execute("SELECT value FROM meta WHERE key='tombstone_key'").fetchone()[0])
-
-
-def _mac(connection: sqlite3.Connection, *parts: str) -> str:
-    return hmac.new(_tombstone_key(connection), "\x1f".join(parts).encode(), hashlib.sha256).hexdigest()
-
-
-def _graves(connection: sqlite3.Connection, subject: str, predicate: str, value: str) -> list[tuple[str, str]]:
-    names = [norm(subject), value]
-    return [("fact", _mac(connection, norm(subject), predicate, value)), *(("entity", _mac(connection, name)) for name in names)]
-
-
-def bury(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> None:
-    """Remember, without its words, that this fact was forgotten."""
-    kind, mac = _graves(connection, subject, predicate, value)[0]
-    sql = "INSERT INTO tombstone(scope_id, kind, key_hmac, created_at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING"
-    connection.execute(sql, (scope, kind, mac, now()))
-
-
-def bury_entity(connection: sqlite3.Connection, scope: int, name: str) -> None:
-    """Remember, without its name, that everything about this entity was forgotten."""
-    sql = "INSERT INTO tombstone(scope_id, kind, key_hmac, created_at) VALUES(?,'entity',?,?) ON CONFLICT DO NOTHING"
-    connection.execute(sql, (scope, _mac(connection, norm(name)), now()))
-
-
-def buried(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> bool:
-    """Whether this fact, or everything about one of its entities, was forgotten in this scope."""
-    sql = "SELECT 1 FROM tombstone WHERE scope_id=? AND kind=? AND key_hmac=?"
-    return any(connection.execute(sql, (scope, kind, mac)).fetchone() for kind, mac in _graves(connection, subject, predicate, value))
-
-
-def exhume(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> None:
-    """Lift the tombstones that keep this fact out: the user asks for it again."""
-    for kind, mac in _graves(connection, subject, predicate, value):
-        connection.execute("DELETE FROM tombstone WHERE scope_id=? AND kind=? AND key_hmac=?", (scope, kind, mac))
 
 
 # ── writing a fact ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -442,40 +346,3 @@ def _over_quota(connection: sqlite3.Connection, claim: Claim) -> bool:
         return False
     sql = "SELECT count(DISTINCT fact_id) FROM evidence WHERE document_id=?"
     return bool(connection.execute(sql, (claim.evidence.document_id,)).fetchone()[0] >= PER_DOCUMENT)
-
-
-def forget_rows(connection: sqlite3.Connection, facts: list[int]) -> None:
-    """Delete facts with evidence, audit details, and entities nobody names any more."""
-    for fact in facts:
-        row = connection.execute("SELECT subject_id, object_id FROM fact WHERE id=?", (fact,)).fetchone()
-        connection.execute("DELETE FROM fact WHERE id=?", (fact,))
-        connection.execute("DELETE FROM event WHERE fact_id=?", (fact,))
-        for entity in {row["subject_id"], row["object_id"]} - {None}:
-            drop_orphan(connection, entity)
-
-
-def drop_orphan(connection: sqlite3.Connection, entity: int) -> None:
-    """Delete an entity (and its aliases) that no fact and no merge refers to."""
-    used = "SELECT 1 FROM fact WHERE subject_id=:e OR object_id=:e UNION ALL SELECT 1 FROM entity WHERE merged_into=:e LIMIT 1"
-    if not connection.execute(used, {"e": entity}).fetchone():
-        connection.execute("DELETE FROM entity WHERE id=?", (entity,))
-
-
-def evict(connection: sqlite3.Connection, scope: int, limit: int) -> int:
-    """Bring a scope under its limit; how many facts went. Never pinned ones or the user's own; closed ones and candidates go first."""
-    over = int(connection.execute("SELECT count(*) FROM fact WHERE scope_id=?", (scope,)).fetchone()[0]) - limit
-    if over <= 0:
-        return 0
-    columns = "id, status, confidence, use_count, coalesce(last_used_at, recorded_at) AS used"
-    sql = f"SELECT {columns} FROM fact WHERE scope_id=? AND pinned=0 AND kind='document'"
-    rows = sorted(connection.execute(sql, (scope,)).fetchall(), key=_worth)[:over]
-    forget_rows(connection, [row["id"] for row in rows])
-    if rows:
-        note(connection, "evict", count=len(rows))
-    return len(rows)
-
-
-def _worth(row: Any) -> tuple[bool, float, int]:
-    """Sort key of eviction, the least worth keeping first: served facts last, then confidence · log(uses + 2), halved every 90 idle days."""
-    idle = (datetime.now(UTC) - datetime.fromisoformat(row["used"])).total_seconds() / 86400
-    return row["status"] in ("active", "disputed"), row["confidence"] * math.log1p(row["use_count"] + 1) * 0.5 ** (idle / 90), row["id"]

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from mindchat.memory.confidence import Signals, may_skip
 from mindchat.memory.documents import source_file, to_passage, unpack
+from mindchat.memory.entities import slot_key
 from mindchat.memory.folding import STOP, fold, norm, search_query
-from mindchat.memory.ledger import slot_key
 from mindchat.memory.slots import Slot, relation_words
 from mindchat.memory.store import Store
 from mindchat.values import Fact, Passage

@@ -175,13 +175,13 @@ def test_c3_a_later_value_of_a_mutable_relation_supersedes(world: World, name: s
     assert second.status == "disputed", "without dates nobody wins"
     verbs.forget(memory, [second.id])
     verbs.edit(memory, first.id, {"valid-from": "2001"})
-    from mindchat.memory import ledger
+    from mindchat.memory import ledger, tombstones
     from mindchat.memory.editing import _claim, _scope
 
     with memory.store.write() as connection:
         scope, session, project = _scope(connection, memory, "project")
         claim = msgspec.structs.replace(_claim("Acme", predicates()[name], value[1]), valid_from="2009")
-        ledger.exhume(connection, scope, "Acme", name, claim.object_norm)
+        tombstones.exhume(connection, scope, "Acme", name, claim.object_norm)
         ledger.write(connection, scope, project, claim, session=session)
     rows = memory.store.rows("SELECT object_text, status, valid_to FROM fact ORDER BY id")
     assert [tuple(row) for row in rows] == [(value[0], "superseded", "2009"), (value[1], "active", None)]

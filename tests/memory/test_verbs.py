@@ -342,7 +342,7 @@ def test_every_result_is_json_and_text(taught: Taught) -> None:
 
 
 def test_eviction_spares_pinned_and_user_facts(taught: Taught) -> None:
-    from mindchat.memory import ledger
+    from mindchat.memory import ledger, removal
 
     _, memory = taught
     verbs.pin(memory, [uid(memory, "mother")])
@@ -351,7 +351,7 @@ def test_eviction_spares_pinned_and_user_facts(taught: Taught) -> None:
     with memory.store.write() as connection:
         connection.execute("UPDATE fact SET status='superseded' WHERE object_text='Steven Spielberg'")
         scope = ledger.scope_id(connection, "project", "thesis")
-        assert ledger.evict(connection, scope, 3) == 1
+        assert removal.evict(connection, scope, 3) == 1
         assert not connection.execute("SELECT 1 FROM fact WHERE object_text='Steven Spielberg'").fetchone(), "closed facts go first"
-        assert ledger.evict(connection, scope, 0) == 1
+        assert removal.evict(connection, scope, 0) == 1
     assert {f.predicate for f in verbs.list_facts(memory).facts} == {"mother", "note"}

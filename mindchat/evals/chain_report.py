@@ -92,7 +92,7 @@ class ChainReport(Struct, frozen=True):
     gates: dict[str, int]
     """What must be 0 over all arms: stale_served, forgotten_served, secrets_stored."""
     tried: dict[str, int]
-    """What those gates had to withstand: turns after an edit whose old value had been stored, facts forgotten, planted secrets."""
+    """What those gates had to withstand: edited chains whose old value had been stored, facts forgotten, planted secrets."""
 
 
 def build(records: Sequence[ChainRecord]) -> ChainReport:
@@ -118,11 +118,17 @@ def build(records: Sequence[ChainRecord]) -> ChainReport:
     return ChainReport(tuple(arms), tuple(savings), gates, _tried([record for record in records if record.arm not in off]))
 
 
+def _knew_the_old(record: ChainRecord) -> bool:
+    """Whether the last hop before the edit, whose document is edited, stored what the document then said."""
+    last = [turn for turn in record.turns if turn.kind == "hop"][-1]
+    return any(fact.judged == "right" for fact in last.learned)
+
+
 def _tried(records: Sequence[ChainRecord]) -> dict[str, int]:
     edited = [record for record in records if record.kind == "edited"]
     turns = [turn for record in records for turn in record.turns]
     return {
-        "edited_after_learning": sum(any(turn.learned for turn in record.turns if turn.kind == "hop") for record in edited),
+        "edited_after_learning": sum(_knew_the_old(record) for record in edited),
         "forgotten_facts": sum(turn.forgotten for turn in turns),
         "secret_turns": sum(turn.kind == "secret" for turn in turns),
         "secret_refusals": sum(turn.refused.get("secret", 0) for turn in turns),
@@ -280,7 +286,7 @@ def _lines(found: ChainReport) -> Iterator[str]:
 def _gates(found: ChainReport) -> Iterator[str]:
     tried = found.tried
     yield (
-        f"Hard gates: stale facts served {found.gates['stale_served']} ({tried['edited_after_learning']} edited chains had learned before the edit), "
+        f"Hard gates: stale facts served {found.gates['stale_served']} ({tried['edited_after_learning']} edited chains had stored the old value), "
         f"forgotten facts served {found.gates['forgotten_served']} ({tried['forgotten_facts']} facts forgotten), "
         f"secrets stored {found.gates['secrets_stored']} ({tried['secret_turns']} planted, {tried['secret_refusals']} writes refused for one)."
     )

@@ -214,6 +214,8 @@ def test_memory_on_against_off(items: list[Item], tmp_path: Path) -> None:
     assert control.saved["retrievals"].mean == 0.0
     edited = next(arm for arm in found.arms if arm.kind == "edited" and "memory=off" not in arm.arm)
     assert (edited.stale, edited.em.mean) == (0, 1.0)
+    assert found.gates == {"stale_served": 0, "forgotten_served": 0, "secrets_stored": 0}
+    assert found.tried["edited_after_learning"] == len(of_kind(chains, "edited"))
     text = (tmp_path / "out" / "chains.md").read_text()
     assert "Saved by memory" in text
     facts = list(as_lines(read_chain_records(tmp_path / "out")))

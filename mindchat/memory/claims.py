@@ -32,6 +32,8 @@ from mindchat.values import Message, Passage, Prompt, Text
 _PASSAGE = 600
 """Characters of a passage in the question's prompt."""
 _TOKENS = 24
+_OTHERS = 2
+"""Passages beside the one about the subject, as a search brings them."""
 _VERSION = "2"
 """Of the way claims are made; claims of another one are not taken up again."""
 
@@ -68,10 +70,13 @@ class Kept(Struct, frozen=True):
 def read_triples(path: Path) -> list[Triple]:
     """Gold triples of a 2WikiMultihopQA file (`meta.evidences`). Raises UsageError if there is none."""
     triples: list[Triple] = []
+    spare: list[Passage] = []
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
-                triples += _of_question(json.loads(line))
+                row = json.loads(line)
+                triples += _of_question(row, spare)
+                spare = _passages(row)[:_OTHERS]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.", "Calibration needs a 2WikiMultihopQA file with meta.evidences.") from error
     if not triples:
@@ -79,20 +84,25 @@ def read_triples(path: Path) -> list[Triple]:
     return triples
 
 
-def _of_question(row: dict[str, Any]) -> Iterator[Triple]:
+def _passages(row: dict[str, Any]) -> list[Passage]:
+    return [Passage(p["pid"], row["id"], p["title"], p["text"], 0, len(p["text"])) for p in row["context"]]
+
+
+def _of_question(row: dict[str, Any], spare: Sequence[Passage]) -> Iterator[Triple]:
+    """Every slot of a question that a passage about its subject may fill, with others beside it: the question's own, else those of the last one."""
     gold: dict[tuple[str, str], list[str]] = {}
     for subject, relation, value in row.get("meta", {}).get("evidences", ()):
         try:
             gold.setdefault((subject, find_predicate(relation).name), []).append(value)
         except UsageError:
             continue  # a relation outside the closed vocabulary is never stored
-    passages = [Passage(p["pid"], row["id"], p["title"], p["text"], 0, len(p["text"])) for p in row["context"]]
+    passages = _passages(row)
     for (subject, predicate), values in gold.items():
         names = norm(subject)
         own = [p for p in passages if names in norm(p.title) or norm(p.title) in names]
-        others = [p for p in passages if p not in own]
+        others = [p for p in (*passages, *spare) if p not in own]
         if own:
-            yield Triple(row["id"], subject, predicate, tuple(values), tuple(own[:1] + others[:2]))
+            yield Triple(row["id"], subject, predicate, tuple(values), tuple(own[:1] + others[:_OTHERS]))
 
 
 def claim_of(triple: Triple, ask: Ask) -> Labelled | str:

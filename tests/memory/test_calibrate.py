@@ -88,6 +88,13 @@ def test_the_whole_way(tmp_path: Path) -> None:
     assert "expected calibration error" in done.render()
 
 
+def test_a_question_without_other_passages_borrows_those_of_the_last_one(tmp_path: Path) -> None:
+    first, second, third = read_triples(dataset(tmp_path / "wiki.jsonl", 3))
+    assert [p.id for p in first.passages] == ["p0"]
+    assert [p.id for p in second.passages] == ["p1", "p0"]
+    assert [p.id for p in third.passages] == ["p2", "p1"]
+
+
 def test_a_run_that_was_cut_goes_on(tmp_path: Path) -> None:
     file = dataset(tmp_path / "wiki.jsonl", 60)
 

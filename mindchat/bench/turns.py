@@ -145,7 +145,11 @@ def _made(call: Call, held: int, own: Outcome, seconds: float, cached: int, bare
 
 
 def bench_turns(model: HFModel, turns: Sequence[Turn]) -> dict[str, Any]:
-    """The report of a conversation: of all turns together, and of how the last one begins. Shares are of prompt tokens, speeds without/with."""
+    """The report of a conversation: of all turns together, and of how the last one begins. Shares are of prompt tokens, speeds without/with.
+
+    `same_text` is certain where steps and prefill compute alike (fp32, bf16). With int8 steps, kept words stand in the cache as int8 computed
+    them, while without reuse prefill computes them anew in its own precision: `calls_with_other_text` counts where a near-tie then falls otherwise.
+    """
     made = replay(model, turns)
     every = [each for calls in made for each in calls]
     last = made[-1][0]
@@ -172,6 +176,7 @@ def bench_turns(model: HFModel, turns: Sequence[Turn]) -> dict[str, Any]:
 
 def _account(made: Sequence[Made]) -> dict[str, Any]:
     read, shared, cached = (sum(values) for values in zip(*((each.prompt, each.shared, each.cached) for each in made), strict=True))
+    most = [each for each in made if each.shared >= 0.6 * each.prompt]
     free, seconds, without = sum(m.free for m in made), sum(m.seconds for m in made), sum(m.seconds_without for m in made)
     return {
         "prompt_tokens": read,
@@ -183,11 +188,14 @@ def _account(made: Sequence[Made]) -> dict[str, Any]:
         "seconds_to_last_token": seconds,
         "seconds_to_last_token_without": without,
         "speed": without / seconds,
-        "speed_where_60_percent_is_shared": _speed([m for m in made if m.shared >= 0.6 * m.prompt]),
+        "calls_60_percent_shared": len(most),
+        "speed_where_60_percent_is_shared": _ratio([m.seconds_without for m in most], [m.seconds for m in most]),
+        "first_token_speed_where_60_percent_is_shared": _ratio([m.first_without for m in most], [m.first for m in most]),
         "same_text": all(m.same for m in made),
+        "calls_with_other_text": sum(not m.same for m in made),
     }
 
 
-def _speed(made: Sequence[Made]) -> float | None:
-    """Of these calls together; None if there are none."""
-    return sum(m.seconds_without for m in made) / sum(m.seconds for m in made) if made else None
+def _ratio(without: Sequence[float], own: Sequence[float]) -> float | None:
+    """Of the sums; None if there are no calls."""
+    return sum(without) / sum(own) if own else None

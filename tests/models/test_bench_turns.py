@@ -123,7 +123,10 @@ def test_the_report_looks_at_how_the_last_turn_begins(model: Any) -> None:
     assert report["last_turn"]["reused"] == 1.0
     assert report["last_turn"]["first_token_speed"] > 0
     assert report["prompt_tokens"] > report["shared_tokens"] == report["cached_tokens"]
+    assert report["calls_with_other_text"] == 0
+    assert report["calls_60_percent_shared"] == 7  # all but the very first
     assert report["speed_where_60_percent_is_shared"] > 0
+    assert report["first_token_speed_where_60_percent_is_shared"] > 0
 
 
 def test_a_failed_turn_is_no_recording(model: Any) -> None:

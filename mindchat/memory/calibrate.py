@@ -75,7 +75,7 @@ def fit(claims: Sequence[Labelled], model: str, *, target: float = 0.05) -> tupl
             out[held] = 1 / (1 + np.exp(-np.clip(x[held] @ weights + bias, -30, 30)))
     weights, bias = _regress(x, y)
     curve, ece = reliability(out.tolist(), y.tolist())
-    active = _threshold(out.tolist(), y.tolist(), target)
+    active = threshold(out.tolist(), y.tolist(), target)
     served = out >= active
     calibration = Calibration(
         model,
@@ -122,15 +122,16 @@ def reliability(confidences: Sequence[float], truths: Sequence[float], bins: int
     return curve, sum(abs(sure - true) * count for sure, true, count in curve) / max(1, len(confidences))
 
 
-def _threshold(confidences: Sequence[float], truths: Sequence[float], target: float) -> float:
+def threshold(confidences: Sequence[float], truths: Sequence[float], target: float) -> float:
     """The lowest confidence from which at most `target` of the claims are wrong; 0.95 if no such place exists."""
     ranked = sorted(zip(confidences, truths, strict=True), reverse=True)
     best, right = 0.95, 0.0
     for count, (confidence, true) in enumerate(ranked, 1):
         right += true
-        if count >= 10 and 1 - right / count <= target:
+        tied = count < len(ranked) and ranked[count][0] == confidence  # who serves one serves all of that confidence
+        if not tied and count >= 10 and 1 - right / count <= target:
             best = confidence
-    return round(min(max(best, 0.5), 0.99), 4)
+    return max(best, 0.5)
 
 
 def calibrate(

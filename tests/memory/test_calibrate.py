@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mindchat.errors import UsageError
-from mindchat.memory.calibrate import calibrate, fit, reliability
+from mindchat.memory.calibrate import calibrate, fit, reliability, threshold
 from mindchat.memory.claims import Labelled, read_triples
 from mindchat.memory.confidence import FEATURES, calibration_file, load_calibration
 from mindchat.values import Draft, Prompt
@@ -36,6 +36,14 @@ def test_the_fit_finds_what_matters_and_is_calibrated() -> None:
     assert wrong <= 0.1 + 1e-9
     assert 0 < served < 0.5
     assert sum(count for _, _, count in calibration.curve) == 1500
+
+
+def test_the_threshold_keeps_its_promise_over_ties() -> None:
+    sure, truths = [0.99] * 12 + [0.9] * 4 + [0.6] * 10, [1.0] * 12 + [1.0, 0.0, 0.0, 0.0] + [1.0] * 10
+    assert threshold(sure, truths, 0.0) == 0.99
+    assert threshold(sure, truths, 0.1) == 0.99, "with all of .9 three in sixteen are wrong"
+    assert threshold(sure, truths, 0.12) == 0.6
+    assert threshold([0.99] * 9, [1.0] * 9, 0.1) == 0.95, "ten claims at least"
 
 
 def test_reliability_by_hand() -> None:

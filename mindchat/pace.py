@@ -7,10 +7,10 @@ Nothing is assumed: where something was never measured there is no forecast. A c
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from mindchat.config import Config
 from mindchat.events import Event, ModelAsked, PromptBuilt, PromptPrefilled
 from mindchat.paths import private
 
+_log = logging.getLogger(__name__)
 FADE = 0.7
 """What earlier turns weigh beside the newest one: the machine may be busier or idler today."""
 MODELS = 50
@@ -189,14 +190,19 @@ class PaceFile:
         known = self._all()
         pace = joined(known.pop(machine(config), Pace()), new)
         kept = dict([*known.items(), (machine(config), pace)][-MODELS:])
-        with suppress(OSError):
+        try:
             private(self._file.parent)
             part = self._file.with_suffix(f".{os.getpid()}.part")
             part.write_bytes(msgspec.json.encode(kept))
             part.replace(self._file)
+        except OSError as error:
+            _log.warning("the pace of this turn is not kept: %s", error)
 
     def _all(self) -> dict[str, Pace]:
         try:
             return msgspec.json.decode(self._file.read_bytes(), type=dict[str, Pace])
-        except (OSError, msgspec.MsgspecError):
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError) as error:
+            _log.warning("%s cannot be read, so there is no forecast: %s", self._file, error)
             return {}

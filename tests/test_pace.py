@@ -106,8 +106,9 @@ def test_it_is_kept_for_each_model_and_a_broken_file_is_begun_anew(tmp_path: Pat
     assert again.read(ONCE).reading.value == 100.0
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_forecast(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_costs_only_the_forecast_and_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "cache").write_text("a file, no folder")
     kept = PaceFile(tmp_path / "cache" / "pace.json")
     kept.add(ONCE, measure(turn(), ONCE))
     assert kept.read(ONCE) == Pace()
+    assert "is not kept" in caplog.text

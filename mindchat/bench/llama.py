@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from mindchat.clean import clean_line
 from mindchat.errors import ResourceError, UsageError
 
 T = TypeVar("T")
@@ -90,7 +92,8 @@ class Llama:
 
     def __init__(self, found: Found, *, threads: int, window: int) -> None:
         self.file = found.file
-        self._process = subprocess.Popen([found.python, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process; a pipe that nobody reads would fill and block it
+        self._process = subprocess.Popen([found.python, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
         try:
             said = self._say({"file": str(found.file), "threads": threads, "window": window}, dict[str, str])
         except BaseException:
@@ -108,6 +111,7 @@ class Llama:
         """End it."""
         self._process.kill()
         self._process.communicate()
+        self._errors.close()
 
     def generate(self, ids: Sequence[int], tokens: int) -> Ran:
         """Greedy, from an empty cache, exactly `tokens` tokens."""
@@ -124,5 +128,9 @@ class Llama:
         except OSError:
             line = b""
         if not line:
-            raise ResourceError(f"llama.cpp ended while it worked on {self.file.name}.", "The file may be damaged or need a newer version.")
+            self._errors.seek(0)
+            last = clean_line((self._errors.read().decode("utf-8", "replace").strip().splitlines() or [""])[-1], 200)
+            raise ResourceError(
+                f"llama.cpp ended while it worked on {self.file.name}: {last or 'it said nothing'}.", "Check the file and its version."
+            )
         return msgspec.json.decode(line, type=answer)

@@ -195,6 +195,8 @@ def cache(
     from mindchat.bench.repetition import bench_repetition
     from mindchat.cli import bench_turns
 
+    if turns is not None and only_copy:
+        raise UsageError("--turns and --only-copy exclude each other.", "Leave one of them out.")
     if turns is not None and not turns.is_file():
         raise UsageError(f"There is no file {clean_line(str(turns))}.", "Check the path.")
     lines = None if turns is None else turns.read_bytes().splitlines()

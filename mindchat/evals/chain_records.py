@@ -19,9 +19,9 @@ from msgspec import Struct
 from mindchat.errors import UsageError
 from mindchat.evals.arms import Arm, decisive
 from mindchat.evals.chains import Chain, describe
-from mindchat.evals.lines import Lines, appending, read
 from mindchat.evals.planning import machine, versions
 from mindchat.evals.records import Failure, pretty, write_atomically
+from mindchat.lines import Lines, appending, read
 
 Regime = Literal["turn", "chain", "set"]
 """What memory outlives: nothing but the turn (what MIND could have measured), the chain, or the whole set in the order of the chains."""

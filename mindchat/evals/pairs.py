@@ -22,8 +22,8 @@ from mindchat.answers import extract_short
 from mindchat.errors import UsageError
 from mindchat.evals.bootstrap import Interval, interval
 from mindchat.evals.examples import Item, Source, corpus_for
-from mindchat.evals.lines import appending, drop_torn_line
 from mindchat.evals.metrics import score
+from mindchat.lines import appending, drop_torn_line
 from mindchat.ports import NEVER, Cancel, Composer, Model
 from mindchat.values import Hop, Passage, Prefilled, Prompt, Signal, Token
 

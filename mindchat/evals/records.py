@@ -17,7 +17,7 @@ from filelock import FileLock
 from msgspec import Struct
 
 from mindchat.errors import UsageError
-from mindchat.evals.lines import Lines, appending, read
+from mindchat.lines import Lines, appending, read
 
 RUN = "run.json"
 QUESTIONS = "questions"

@@ -1,12 +1,13 @@
 """What a model claims about facts that are known, right and wrong: the material of a calibration.
 
-Owns: single-hop questions from gold triples, the model's answers as memory would have stored them, labelling, the file that keeps them so that
-a run which was cut goes on. Does not own: fitting (calibrate.py), grounding and verifying (grounding.py, verify.py).
+Owns: single-hop questions from gold triples, the model's answers as memory would have stored them, labelling. Does not own: fitting
+(calibrate.py), grounding and verifying (grounding.py, verify.py), the growing file that lets a cut run go on (lines.py).
 The claims are the model's own answers, grounded and verified as in learn(): the distribution that memory will meet.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
@@ -18,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from mindchat.errors import UsageError
+from mindchat.lines import appending, read
 from mindchat.memory.confidence import FEATURES, answer_signals, features
 from mindchat.memory.countries import RELATIONS, country_norm
 from mindchat.memory.direction import reversed_in_text
@@ -26,6 +28,7 @@ from mindchat.memory.grounding import Grounded, ground
 from mindchat.memory.slots import find_predicate, parse
 from mindchat.memory.spans import value_norm
 from mindchat.memory.verify import verify
+from mindchat.paths import private
 from mindchat.ports import Ask
 from mindchat.values import Message, Passage, Prompt, Text
 
@@ -154,45 +157,31 @@ def collect(
 ) -> tuple[list[Labelled], dict[str, int]]:
     """Labelled claims of up to `limit` triples, chosen by seed, and why the others gave none. `progress` is told (asked, of).
 
-    `keep`: a file of what was asked so far; it is taken up where it ends.
+    `keep`: a file of what was asked so far; it is taken up where it ends. Raises UsageError for a file that holds something else,
+    IndexLockedError if another process fills it, ResourceError if it cannot be written.
     """
     chosen = list(triples)
     random.Random(seed).shuffle(chosen)
     chosen = chosen[:limit]
-    known = _read(keep) if keep is not None else {}
     found: list[Labelled] = []
     refused: dict[str, int] = {}
-    for number, triple in enumerate(chosen, 1):
-        key = _key(triple)
-        if (kept := known.get(key)) is None:
-            outcome = claim_of(triple, ask)
-            kept = Kept(key, outcome) if isinstance(outcome, str) else Kept(key, "", outcome)
-            if keep is not None:
-                _append(keep, kept)
-        if kept.claim is not None:
-            found.append(kept.claim)
-        else:
-            refused[kept.refused] = refused.get(kept.refused, 0) + 1
-        if progress is not None:
-            progress(number, len(chosen))
+    with contextlib.ExitStack() as stack:
+        lines, known = None, dict[str, Kept]()
+        if keep is not None:
+            private(keep.parent)
+            lines = stack.enter_context(appending(keep, "Wait for it."))
+            known = {kept.key: kept for kept in read(keep, Kept, "a claim", "Delete the file and calibrate without --resume.")}
+        for number, triple in enumerate(chosen, 1):
+            key = _key(triple)
+            if (kept := known.get(key)) is None:
+                outcome = claim_of(triple, ask)
+                kept = Kept(key, outcome) if isinstance(outcome, str) else Kept(key, "", outcome)
+                if lines is not None:
+                    lines.append(kept)
+            if kept.claim is not None:
+                found.append(kept.claim)
+            else:
+                refused[kept.refused] = refused.get(kept.refused, 0) + 1
+            if progress is not None:
+                progress(number, len(chosen))
     return found, refused
-
-
-def _read(file: Path) -> dict[str, Kept]:
-    """What was asked; a line that a kill cut short is dropped, from the file too."""
-    if not file.exists():
-        return {}
-    body = file.read_bytes()
-    whole = body[: body.rfind(b"\n") + 1]
-    if whole != body:
-        file.write_bytes(whole)
-    try:
-        return {kept.key: kept for kept in (msgspec.json.decode(line, type=Kept) for line in whole.splitlines())}
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{file} holds a line that is no claim: {error}.", "Delete it and calibrate without --resume.") from error
-
-
-def _append(file: Path, kept: Kept) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file.open("ab") as out:
-        out.write(msgspec.json.encode(kept) + b"\n")

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from mindchat.errors import UsageError
-from mindchat.evals.lines import Lines, appending, read
 from mindchat.evals.records import pretty, write_atomically
+from mindchat.lines import Lines, appending, read
 from mindchat.probes.cases import Record, Run
 
 RUN, RECORDS = "run.json", "measurements.jsonl"

@@ -92,6 +92,14 @@ def test_cache_measures_every_conversation(run: Run, board: Board, monkeypatch: 
     assert run("bench", "cache", "-m", "smollm2-135m", "--composed", "--json").json["cache"]["composed"] == {"calls": 0}
 
 
+def test_recorded_turns_and_the_copy_alone_exclude_each_other(run: Run, tmp_path: Path) -> None:
+    turn = tmp_path / "turn.jsonl"
+    turn.touch()
+    result = run("bench", "cache", "--turns", str(turn), "--only-copy")
+    assert result.code == 2
+    assert "exclude each other" in result.err
+
+
 def test_f1_stands_beside_its_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     arms = [SimpleNamespace(arm="b", total=SimpleNamespace(n=3, f1=Interval(0.5, 0.25, 0.75, 3)))]
     entry = SimpleNamespace(name="b", settings={"layout.order": "docs_first", "layout.repeat": 1})

@@ -26,7 +26,7 @@ class Llama:
         assert self.clean and temp == 0.0 and repeat_penalty == 1.0
         self.clean = False
         if ids == [666]:
-            raise SystemExit(1)
+            raise SystemExit("no room for the context")
         at = ids[-1]
         while True:
             at += 1
@@ -56,7 +56,7 @@ def test_it_generates_from_an_empty_cache_each_time(gguf: Path) -> None:
         assert 0 < first.first <= first.seconds
         assert llama.generate([7], 1).ids == (8,)
         assert llama.generate([7], 1).rate == 0.0
-        with pytest.raises(ResourceError, match=r"small\.gguf"):
+        with pytest.raises(ResourceError, match=r"small\.gguf: no room for the context"):
             llama.generate([666], 4)
 
 

@@ -1,7 +1,7 @@
 """Files of JSON lines that grow while work is done: a kill -9 leaves whole lines and at most one torn one, which is dropped.
 
 Owns: appending (one fsync a line, one process a file), reading, cutting a torn last line. Does not own: what a line says or what its file is called
-(records.py, pairs.py; the probes' own records.py).
+(evaluations, probes, calibrations).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def appending(path: Path, busy: str) -> Iterator[Lines]:
 
 
 def _unwritable(path: Path, error: OSError) -> ResourceError:
-    return ResourceError(f"{path} cannot be written: {error.strerror}.", "Free space or give another --out, then --resume.")
+    return ResourceError(f"{path} cannot be written: {error.strerror}.", "Free space or give another place, then --resume.")
 
 
 def drop_torn_line(path: Path) -> None:

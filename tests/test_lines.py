@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 
 from mindchat.errors import IndexLockedError, ResourceError, UsageError
-from mindchat.evals.lines import appending, drop_torn_line, read
+from mindchat.lines import appending, drop_torn_line, read
 
 
 class Row(Struct, frozen=True):

@@ -54,6 +54,10 @@ class Chats(Protocol):
         """(question, answer) of the finished turns."""
         ...
 
+    def past(self, session: str) -> Sequence[tuple[str, str, str]]:
+        """(question, answer, status) of every turn: also of one that was stopped, failed, or was being written when MindChat was killed."""
+        ...
+
 
 class Library(Retriever, Protocol):
     """The documents that are searched now, and how to add some."""
@@ -111,7 +115,11 @@ class Session:
         self.turns: list[Trace] = []
         self.events: list[Event] = []
         """Events of the newest turn, for /trace."""
-        self.history: list[tuple[str, str]] = list(rooms.chats.history(id)) if id and rooms.chats else []
+        self.history: list[tuple[str, str]] = []
+        """(question, answer) that the next prompt may hold."""
+        self.past: tuple[tuple[str, str, str], ...] = ()
+        """(question, answer, status) of the turns before this program opened the conversation."""
+        self._recall()
         self._open_model = open_model
         self._build_engine = build_engine
         self._open_rooms = open_rooms
@@ -230,13 +238,19 @@ class Session:
             self.rooms.chats.finish_turn(turn, answer, body, lines, STATUS[trace.state])
 
     def retry(self, *, cancel: Cancel = NEVER) -> Iterator[Event]:
-        """Ask the newest question again."""
-        if not self.turns:
+        """Ask the newest question again, also one that was asked before this program opened the conversation."""
+        question = self.newest_question
+        if question is None:
             raise UsageError("There is no question to repeat.", "Ask one first.")
-        question = self.turns[-1].question
-        if self.history and self.turns[-1].answer is not None:
+        answered = self.turns[-1].answer is not None if self.turns else self.past[-1][2] == "done"
+        if self.history and answered:
             self.history.pop()
         return self.ask(question, cancel=cancel)
+
+    @property
+    def newest_question(self) -> str | None:
+        """What was asked last in this conversation; None: nothing yet."""
+        return self.turns[-1].question if self.turns else self.past[-1][0] if self.past else None
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -253,10 +267,9 @@ class Session:
         self._engine = None
 
     def go_incognito(self, on: bool) -> None:
-        """Start or end incognito: nothing is read from or written to memory and chats."""
+        """Start or end incognito, in a fresh conversation: nothing is read from or written to memory and chats, and nothing is carried out of it."""
         self.incognito = on
-        self.id = None
-        self._apply(self.config)
+        self.resume(None)
 
     def new(self) -> None:
         """Begin a fresh conversation with the same settings."""
@@ -266,7 +279,12 @@ class Session:
         """Continue another conversation (None: a new one)."""
         self.id, self.turns, self.events = id, [], []
         self._apply(self.config)
-        self.history = list(self.rooms.chats.history(id)) if id and self.rooms.chats else []
+        self._recall()
+
+    def _recall(self) -> None:
+        chats = self.rooms.chats if self.id else None
+        self.history = list(chats.history(self.id)) if chats is not None and self.id else []
+        self.past = tuple(chats.past(self.id)) if chats is not None and self.id else ()
 
 
 def partial_text(trace: Trace) -> str:

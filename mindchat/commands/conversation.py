@@ -73,9 +73,9 @@ def rename(session: Session, args: str) -> Iterator[Reply]:
 def fork(session: Session, args: str) -> Iterator[Reply]:
     """A copy that goes on from here; the old one stays."""
     copied = chats_of(session).fork(current(session))
-    history, turns = list(session.history), list(session.turns)
+    history, turns, past = list(session.history), list(session.turns), session.past
     session.resume(copied)
-    session.history, session.turns = history, turns
+    session.history, session.turns, session.past = history, turns, past
     yield Reply(f"Forked: this is now {copied}.")
 
 
@@ -95,16 +95,16 @@ def export(session: Session, args: str) -> Iterator[Reply]:
 
 def retry(session: Session, args: str) -> Iterator[Reply]:
     """Ask the newest question again."""
-    if not session.turns:
+    if session.newest_question is None:
         raise UsageError("There is no question to repeat.", "Ask one first.")
     yield Reply(action="retry")
 
 
 def edit(session: Session, args: str) -> Iterator[Reply]:
     """The newest question back into the prompt."""
-    if not session.turns:
+    if session.newest_question is None:
         raise UsageError("There is no question to edit.", "Ask one first.")
-    yield Reply(action="edit", data=session.turns[-1].question)
+    yield Reply(action="edit", data=session.newest_question)
 
 
 def compare(session: Session, args: str) -> Iterator[Reply]:

@@ -6,7 +6,7 @@ Owns: these. Does not own: reading, indexing, searching (corpus), which collecti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,11 @@ def summary(report: Any) -> str:
 
 
 def index(session: Session, args: str) -> Iterator[Reply]:
-    """Add files and folders; with nothing named, the state of the index."""
+    """Add files and folders; with nothing named, the state of the index. The verbs of `mindchat index` are understood too."""
+    verb, _, rest = args.strip().partition(" ")
+    if verb in AS_IN_A_SHELL and not Path(verb).exists():
+        yield from AS_IN_A_SHELL[verb](session, rest)
+        return
     if not args.strip():
         state = session.rooms.library.status()
         held = f"{state['documents']:,} documents, {state['passages']:,} passages"
@@ -87,6 +91,9 @@ def remove(session: Session, args: str) -> Iterator[Reply]:
         raise UsageError("Which path?", "/remove PATH; the files themselves stay.")
     yield from follow(session.rooms.library.remove(paths[0]))
 
+
+AS_IN_A_SHELL: dict[str, Callable[[Session, str], Iterator[Reply]]] = {"add": index, "status": index, "sync": sync, "remove": remove}
+"""`/index VERB …` as it is typed in a shell; a file or folder of that name comes first."""
 
 COMMANDS = (
     Command("index", "/index [PATH…]", "add files and folders to the documents", index),

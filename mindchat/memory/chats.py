@@ -115,9 +115,12 @@ class ChatStore:
         return turn
 
     def save_partial(self, turn: int, text: str) -> None:
-        """What has been accepted so far of a running turn."""
+        """What can be read so far of a running turn; a search finds it."""
+        text = clean(text)
         with self.store.write() as connection:
-            connection.execute("UPDATE turn SET answer=? WHERE id=? AND status='running'", (clean(text), turn))
+            row = connection.execute("SELECT question FROM turn WHERE id=? AND status='running'", (turn,)).fetchone()
+            if row is not None:
+                connection.execute("UPDATE turn SET answer=?, search=? WHERE id=?", (text, _search(row["question"], text), turn))
 
     def finish_turn(self, turn: int, answer: str, report: str = "", events: bytes = b"", status: Status = "done") -> None:
         """Close a turn: the answer (or the partial text), the report's JSON and the events' JSON lines."""
@@ -194,6 +197,11 @@ class ChatStore:
                  WHERE s.uid=? AND t.status='done' ORDER BY ordinal DESC LIMIT ?"""
         rows = self.store.rows(sql, (self.resolve(session), -1 if n is None else n))
         return tuple((row["question"], row["answer"]) for row in reversed(rows))
+
+    def past(self, session: str) -> tuple[tuple[str, str, Status], ...]:
+        """(question, answer, status) of every turn, oldest first; of one that is not done, what was written of its answer."""
+        sql = "SELECT question, answer, status FROM turn t JOIN session s ON s.id=t.session_id WHERE s.uid=? ORDER BY ordinal"
+        return tuple((row["question"], row["answer"], row["status"]) for row in self.store.rows(sql, (self.resolve(session),)))
 
     def events(self, turn: int) -> bytes:
         """The JSON lines of a finished turn; b"" if none were recorded."""

@@ -50,7 +50,8 @@ class SessionView(Struct, frozen=True):
     project: str = ""
     home: str = ""
     log_file: str = ""
-    history: tuple[tuple[str, str], ...] = ()
+    past: tuple[tuple[str, str, str], ...] = ()
+    """(question, answer, status) of the turns before this program opened the session."""
     expected: float = 0.0
     """Seconds that the next question will about take; 0: never measured."""
 
@@ -113,7 +114,7 @@ def read_view(session: Session) -> SessionView:
         project=rooms.project,
         home=str(rooms.paths.config),
         log_file=str(rooms.paths.log_file),
-        history=tuple(session.history),
+        past=session.past,
         expected=expected.seconds if expected is not None else 0.0,
     )
 

@@ -130,6 +130,19 @@ def test_the_newest_turn_is_explained_copied_and_written(session: Session, tmp_p
         run(session, f"trace {log}")
 
 
+def test_index_understands_the_verbs_of_the_command_line(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "notes"
+    (folder / "more.md").write_text("# More\n\nThea von Harbou wrote it.\n", encoding="utf-8")
+    assert "1 added" in run(session, f"index add {folder}").text
+    assert run(session, "index status") == run(session, "index")
+    assert "2 unchanged" in run(session, "index sync").text
+    assert "1 removed" in run(session, f"index remove {folder / 'more.md'}").text
+    monkeypatch.chdir(tmp_path)
+    Path("add").mkdir()
+    (Path("add") / "x.md").write_text("A folder with a verb's name.\n", encoding="utf-8")
+    assert "1 added" in run(session, "index add").text
+
+
 def test_conversations_are_named_forked_exported_found(session: Session, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         run(session, "rename Films")

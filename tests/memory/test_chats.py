@@ -53,6 +53,20 @@ def test_history_is_the_last_n_in_order(chats: ChatStore) -> None:
     assert len(chats.history(session)) == 5
 
 
+def test_the_past_holds_every_turn_and_a_search_finds_what_was_written_of_it(chats: ChatStore) -> None:
+    session = chats.create()
+    ask(chats, session, "q", "a")
+    stopped = chats.begin_turn(session, "stopped?")
+    chats.finish_turn(stopped, "half", status="cancelled")
+    cut = chats.begin_turn(session, "cut off?")
+    chats.save_partial(cut, "The Karwendel and")
+    assert chats.past(session) == (("q", "a", "done"), ("stopped?", "half", "cancelled"), ("cut off?", "The Karwendel and", "running"))
+    (hit,) = chats.search("karwendel")
+    assert (hit.question, hit.answer) == ("cut off?", "The Karwendel and")
+    chats.save_partial(stopped, "late news of a turn that ended")
+    assert chats.past(session)[1] == ("stopped?", "half", "cancelled")
+
+
 def test_list_latest_search_rename(chats: ChatStore) -> None:
     one, two = chats.create("a"), chats.create("b")
     ask(chats, one, "Where is Gdańsk?", "In Poland.")

@@ -94,6 +94,34 @@ def test_retry_asks_again_without_the_old_answer_in_view(open_session: Open) -> 
         open_session([]).retry()
 
 
+def test_a_reopened_conversation_shows_what_was_cut_off_and_asks_it_again(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PARTIAL_SECONDS", 0.0)
+    first = open_session([" Fritz Lang was it"])
+    for event in first.ask(QUESTION):
+        if type(event).__name__ == "TokenDrafted" and "Lang" in event.token.text:  # type: ignore[union-attr]
+            break  # as if killed
+    second = open_session([" Fritz Lang"], session=first.id)
+    (question, answer, status) = second.past[0]
+    assert (question, status) == (QUESTION, "running")
+    assert "Fritz Lang" in answer
+    assert second.history == [], "an answer without an end is no material for the next prompt"
+    list(second.retry())
+    assert second.history == [(QUESTION, "Fritz Lang")]
+    third = open_session([" Lang"], session=first.id)
+    list(third.retry())
+    assert third.history == [(QUESTION, "Lang")], "the answer that is asked again is out of view"
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_nothing_is_carried_into_or_out_of_incognito(open_session: Open, on: bool) -> None:
+    session = open_session([" Fritz Lang"], incognito=not on)
+    list(session.ask(QUESTION))
+    session.go_incognito(on)
+    assert (session.history, session.turns, session.events, session.past) == ([], [], [], ())
+    with pytest.raises(UsageError):
+        session.retry()
+
+
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_question_is_refused(open_session: Open, text: str) -> None:
     with pytest.raises(UsageError):

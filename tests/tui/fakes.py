@@ -244,6 +244,9 @@ class FakeChats:
     def history(self, session: str) -> list[tuple[str, str]]:
         return self.sessions[session][1] if session in self.sessions else []
 
+    def past(self, session: str) -> list[tuple[str, str, str]]:
+        return [(question, answer, "done") for question, answer in self.history(session)]
+
 
 class FakeModel:
     id, window = "smollm2-135m", 32768
@@ -273,6 +276,7 @@ class FakeSession:
         self.turns: list[Trace] = []
         self.events: list[ev.Event] = []
         self.history: list[tuple[str, str]] = []
+        self.past: tuple[tuple[str, str, str], ...] = ()
         self.script, self.pause, self.load_seconds = script, pause, load_seconds
         self.model: Any = None
         self.threads: set[str] = set()
@@ -326,7 +330,11 @@ class FakeSession:
                 return
 
     def retry(self, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
-        return self.ask(self.turns[-1].question, cancel=cancel)
+        return self.ask(self.newest_question or "", cancel=cancel)
+
+    @property
+    def newest_question(self) -> str | None:
+        return self.turns[-1].question if self.turns else self.past[-1][0] if self.past else None
 
     def change(self, key: str, value: str) -> Config:
         self.config = settings.change(self.config, key, value)
@@ -341,3 +349,4 @@ class FakeSession:
     def resume(self, id: str | None) -> None:
         self.id, self.turns, self.events = id, [], []
         self.history = list(self.rooms.chats.history(id)) if id else []
+        self.past = tuple(self.rooms.chats.past(id)) if id else ()

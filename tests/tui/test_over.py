@@ -122,6 +122,23 @@ async def test_sessions_list_search_and_resume(stage: Any, snapshot: Any) -> Non
         assert "The Volga." in s.text()
 
 
+async def test_a_resumed_session_shows_turns_without_an_end_and_asks_again(stage: Any) -> None:
+    async with stage((80, 24)) as s:
+        await s.ready()
+        past = [("First?", "Half an answer [/x]", "cancelled"), ("Second?", "", "failed"), ("Who was Metropolis by?", "It was directed", "running")]
+        s.session.rooms.chats.past = lambda id: past
+        await s.pilot.press("ctrl+r")
+        await s.until(lambda: "Grandfathers" in s.text())
+        await s.pilot.press("enter")
+        await s.until(lambda: "It was directed" in s.text())
+        shown = s.text()
+        assert [shown.index(words) for words in ("[/x]", "stopped", "Second?", "failed", "It was directed", "not finished")] == sorted(
+            shown.index(words) for words in ("[/x]", "stopped", "Second?", "failed", "It was directed", "not finished")
+        )
+        await s.say("/retry")
+        await s.until(lambda: s.session.turns and s.session.turns[-1].question == "Who was Metropolis by?")
+
+
 async def test_sessions_rename_fork_export_delete(stage: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with stage() as s:
@@ -221,6 +238,28 @@ async def test_memory_keys(stage: Any, fakes: Any, table: dict[str, Command]) ->
         await s.until(lambda: undo == [""])
         await s.pilot.press("slash")
         assert s.chat.query_one("Prompt").draft == "/memory search "
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_letters_reach_the_prompt_wherever_the_focus_is(stage: Any, size: tuple[int, int]) -> None:
+    async with stage(size) as s:
+        await s.ready()
+        prompt = s.chat.query_one("Prompt")
+        for key, name in (("f2", "uncertainty"), ("f3", "hops"), ("f4", "context"), ("f5", "memory")):
+            pane = s.chat.query_one(f"#{name}")
+            if not pane.region:
+                await s.pilot.press(key)
+            await s.until(lambda pane=pane: pane.region)
+            pane.focus()
+            await s.pilot.press(key, "x", "y")  # the key hides the pane that has the focus
+            await s.until(lambda: prompt.draft == "xy")
+            prompt.input.clear()
+        s.chat.query_one("Transcript").focus()
+        await s.pilot.press("H", "i")
+        await s.until(lambda: prompt.draft == "Hi")
+        s.chat.set_focus(None)
+        await s.pilot.press("!")
+        await s.until(lambda: prompt.draft == "Hi!")
 
 
 async def test_copy_says_which_way(stage: Any, fakes: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import re
 import time
 from typing import ClassVar
 
+from textual import events as tev
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -121,10 +122,11 @@ class ChatScreen(Screen[None]):
 
     async def retry(self) -> None:
         """Ask the newest question again."""
-        if self.newest is None:
+        question = self.newest.question if self.newest is not None else self.view.past[-1][0] if self.view.past else None
+        if question is None:
             await self.note("", "There is no question to repeat.", ok=False)
         else:
-            await self._begin(self.newest.question, self.bridge.retry())
+            await self._begin(question, self.bridge.retry())
 
     async def _begin(self, text: str, turn: int) -> None:
         view = TurnView(text)
@@ -186,7 +188,7 @@ class ChatScreen(Screen[None]):
             self._loading, self._broken = Trace(), ""
             self.bridge.load()
         moved = before.id is not None and event.view.id is not None and before.id != event.view.id
-        if moved and self.turns and before.history != event.view.history:
+        if moved and self.turns and before.past != event.view.past:
             await self.clear(session=True)  # a command went to another session
             self._known_session = False
         if not self._known_session:
@@ -206,12 +208,12 @@ class ChatScreen(Screen[None]):
         self._known_session = False
 
     async def _show_history(self, view: SessionView) -> None:
-        if not view.history or self.turns:
+        if not view.past or self.turns:
             return
         self.query_one(Welcome).display = False
         flow = self.query_one("#flow")
         await flow.remove_children(".past")
-        await flow.mount_all([PastTurn(question, answer) for question, answer in view.history])
+        await flow.mount_all([PastTurn(question, answer, status) for question, answer, status in view.past])
         self.query_one(Transcript).follow()
 
     async def clear(self, *, session: bool) -> None:
@@ -338,7 +340,18 @@ class ChatScreen(Screen[None]):
         elif pane is not None:
             pane.toggle_class("off")
             self.set_class(all(other.has_class("off") for other in self.query(Pane)), "no-side")
+        focused = self.focused
+        if isinstance(focused, Pane) and (focused.id != self._current if self.has_class("-narrow") else focused.has_class("off")):
+            self.query_one(Prompt).input.focus()  # what is hidden would swallow keys
         self._show_tabs()
+
+    def on_key(self, event: tev.Key) -> None:
+        """A letter that nobody else wants is for the prompt, wherever the focus is."""
+        field = self.query_one(Prompt).input
+        if event.is_printable and event.character and not field.has_focus and event.key not in self.active_bindings:
+            event.stop()
+            field.focus()
+            field.insert(event.character)
 
     def open_pane(self, name: str) -> None:
         """Make sure that a pane is seen."""

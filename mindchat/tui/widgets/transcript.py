@@ -257,17 +257,24 @@ class TurnView(Vertical):
             self.post_message(CitationOpened(self.trace, int(event.href.removeprefix(LINK) or 0)))
 
 
+UNFINISHED = {"cancelled": "■ stopped", "failed": "✗ failed", "running": "■ not finished"}
+"""Status of a stored turn → what stands under it. One that still runs was cut off with its program, or is being written by another one."""
+
+
 class PastTurn(Vertical):
     """A question and answer of a resumed session, from the store."""
 
-    def __init__(self, question: str, answer: str) -> None:
+    def __init__(self, question: str, answer: str, status: str = "done") -> None:
         super().__init__(classes="turn past")
-        self.question, self.answer = question, answer
+        self.question, self.answer, self.status = question, answer, status
 
     def compose(self) -> ComposeResult:
-        """Question and answer."""
+        """Question, answer, and what kept it from its end."""
         yield Static(block(self.question), markup=False, classes="question")
-        yield Markdown(clean(self.answer), classes="answer", parser_factory=parser, open_links=False)
+        if self.answer.strip():
+            yield Markdown(clean(self.answer), classes="answer", parser_factory=parser, open_links=False)
+        if self.status in UNFINISHED:
+            yield Static(line((UNFINISHED[self.status], WARN), ("; /retry asks again", FAINT)), markup=False, classes="outcome")
 
 
 class Note(Static):

@@ -58,8 +58,8 @@ def loading(desk: Desk, terminal: Terminal) -> None:
 
 def reading(desk: Desk, terminal: Terminal) -> None:
     terminal.wait(READY)
-    terminal.line("/set retrieve.k=8")
-    terminal.wait("retrieve")
+    terminal.line("/set layout.repeat=6")  # so much to read that it cannot be over before the screen is looked at
+    terminal.wait("layout.repeat")
     terminal.line(TALE)
     terminal.wait("● reading")
 

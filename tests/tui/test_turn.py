@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import mindchat.engine
 from mindchat import events as ev
 from mindchat.errors import ModelMissingError
 from mindchat.pace import Forecast
-from mindchat.tui.bridge import EventsArrived, StartFailed, failure
+from mindchat.trace import Trace
+from mindchat.tui.bridge import EventsArrived, SessionView, StartFailed, failure
+from mindchat.tui.widgets.status import Status, painted_now
 from mindchat.values import Answer, Token
 
 
@@ -24,6 +29,19 @@ async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> Non
         await s.until(lambda: "Charles Bretagne Marie – father" in s.pane("memory"))
         await s.until(lambda: "father of Jean Bretagne Charles" in s.pane("hops"))
         assert s.chat.busy
+
+
+def test_every_step_of_the_engine_has_words_for_people() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in Path(mindchat.engine.__file__).parent.glob("*.py"))
+    steps, purposes = set(re.findall(r'\.step\("(\w+)"\)', source)), set(re.findall(r'\.compose\("(\w+)"', source))
+    assert {"search", "judge"} < steps
+    assert {"reasoning", "thinking", "probe"} < purposes
+    for phase in [*steps, *(f"prefill {purpose}" for purpose in purposes)]:
+        trace = Trace(state="running", phase=phase)
+        said = painted_now(Status(SessionView(model_ready=True), trace, Trace(), busy=True)).plain
+        assert "prefill" not in said
+        assert said.partition("·")[0].strip(" ●") != phase, f"{phase!r} is told as it is named in the code"
+        assert ("reading" in said) == (phase.startswith("prefill") or phase == "rewrite")
 
 
 async def test_answer_reasoning_and_citations(stage: Any, fakes: Any) -> None:

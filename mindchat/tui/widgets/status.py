@@ -23,14 +23,14 @@ STEPS = {
     "recall": "asking memory",
     "search": "searching",
     "rewrite": "reading the question",
-    "verify": "checking",
+    "judge": "weighing the sentence",
+    "choose": "choosing among the passages' words",
     "learn": "remembering",
-    "prefill reasoning": "reading",
-    "prefill answer": "reading",
+    "prefill": "reading",
     "reasoning": "reasoning",
     "answer": "answering",
 }
-"""Trace.phase → words for people."""
+"""Trace.phase, without what a prompt is for → words for people."""
 
 
 class Status(Struct, frozen=True):
@@ -75,7 +75,7 @@ def painted_now(status: Status) -> Content:
     if not status.busy:
         ready = line(("● ", GOOD), "ready", (f", {foreseen} a question" if foreseen else "", MUTED))
         return ready if status.view.model_ready else line(("○ ", WARN), "starting")
-    words = STEPS.get(trace.phase, short(trace.phase, 24) or "waiting")
+    words = STEPS.get(trace.phase.partition(" ")[0], short(trace.phase, 24) or "waiting")
     now = line(("● ", ACCENT), words)
     prefill = trace.prefill
     if prefill is not None and prefill.done < prefill.total:

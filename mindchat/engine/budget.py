@@ -1,6 +1,6 @@
 """The window: what is left out when not everything fits, and that it is said.
 
-Owns: the order of leaving out: oldest turns of the history, then remembered facts, then the lowest-ranked passages, whole ones only; and the
+Owns: the order of leaving out: older turns of the history, then remembered facts, then the lowest-ranked passages, whole ones only; and the
 allowances that history and memory have of their own, however large the window is.
 Instructions, the question and the newest turn are never left out; if they alone do not fit, WindowError. Never a silent cut.
 """
@@ -18,6 +18,11 @@ from mindchat.values import Budget, Fact, Hop, Passage, Prompt
 
 MEMORY_SHARE = 10
 """Remembered facts take at most the tenth part of the window, so that a small model still reads documents."""
+
+_ALONE = {
+    False: ("The question is too long: it needs", "Shorten it, or index the text as a document and ask about it."),
+    True: ("The question is too long beside the turn before it: together they need", "Shorten it, or start a new conversation."),
+}
 
 History = Sequence[tuple[str, str]]
 Layout = Callable[[Hop, History], Prompt]
@@ -43,7 +48,7 @@ def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], i
         if tokens + budget.room <= budget.window:
             return Fitted(prompt, tokens, hop, tuple(dropped))
         over = f"{tokens + budget.room - budget.window} tokens over the window of {budget.window}"
-        if history:
+        if len(history) > 1:
             dropped.append(DocumentDropped(f"turn: {history[0][0][:60]}", over))
             history = history[1:]
         elif hop.facts:
@@ -54,10 +59,8 @@ def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], i
             dropped.append(DocumentDropped(hop.passages[worst].id, over))
             hop = replace(hop, passages=hop.passages[:worst] + hop.passages[worst + 1 :])
         else:
-            raise WindowError(
-                f"The question is too long: it needs {tokens + budget.room} tokens, the model's window has {budget.window}.",
-                "Shorten it, or index the text as a document and ask about it.",
-            )
+            what, hint = _ALONE[bool(history)]
+            raise WindowError(f"{what} {tokens + budget.room} tokens, the model's window has {budget.window}.", hint)
 
 
 def leaving(passages: Sequence[Passage]) -> list[int]:
@@ -68,7 +71,7 @@ def leaving(passages: Sequence[Passage]) -> list[int]:
 def recent(history: History, count: Callable[[str], int], turns: int, tokens: int) -> tuple[list[tuple[str, str]], tuple[DocumentDropped, ...]]:
     """The newest turns within both allowances, oldest first, and what was left out; 0 turns or tokens: the user wants no history, nothing is said.
 
-    `count`: tokens of a text.
+    The newest turn stays however long it is: a follow-up is about it. `count`: tokens of a text.
     """
     if not turns or not tokens:
         return [], ()
@@ -76,7 +79,7 @@ def recent(history: History, count: Callable[[str], int], turns: int, tokens: in
     used = 0
     for asked, answer in reversed(history[-turns:]):
         used += count(f"{asked}\n{answer}")
-        if used > tokens:
+        if kept and used > tokens:
             break
         kept.insert(0, (asked, answer))
     left = history[max(0, len(history) - turns) : len(history) - len(kept)]

@@ -12,6 +12,7 @@ from mindchat.engine.budget import fit, recent, remembered
 from mindchat.errors import WindowError
 from mindchat.events import DocumentsDropped, PromptBuilt, QuestionRewritten
 from mindchat.prompts.core import AssistantRole, UserRole
+from mindchat.trace import Trace, fold, report
 from mindchat.values import Budget, Fact, Hop, Message, Passage, Prompt, Recalled, Text
 
 from ..fakes import ListMemory, config, of, passage, run
@@ -39,7 +40,7 @@ def test_any_documents_and_window(lengths: list[int], turns: int, facts: int, wi
     try:
         fitted = fit(lambda h, past: composer.answer(h, copies, past), hop, history, count, Budget(window, room))
     except WindowError:
-        bare = composer.answer(Hop(1, "Who was it?"), copies, [])
+        bare = composer.answer(Hop(1, "Who was it?"), copies, history[-1:])
         assert count(bare) + room > window
         return
     assert fitted.tokens == count(fitted.prompt)
@@ -52,12 +53,15 @@ def test_any_documents_and_window(lengths: list[int], turns: int, facts: int, wi
         assert times in (0, copies + 1)
         if p.id in named:
             assert f"{p.text.split()[0]} " not in shown(fitted.prompt) + " ", "no part of a dropped passage stays"
-    assert sum(name.startswith("turn:") for name in named) == turns - shown(fitted.prompt).count("old question")
+    assert [name for name in named if name.startswith("turn:")] == [
+        f"turn: old question {n}" for n in range(turns) if f"question {n}" not in shown(fitted.prompt)
+    ]
+    assert not turns or f"old question {turns - 1}" in shown(fitted.prompt), "the newest turn stays"
     assert len(fitted.hop.facts) == facts - sum(name.startswith("memory:") for name in named)
     assert [p for p in hop.passages if p in fitted.hop.passages] == list(fitted.hop.passages), "order kept"
 
 
-def test_history_goes_first_then_memory_then_the_worst_passages() -> None:
+def test_older_turns_go_first_then_memory_then_the_worst_passages() -> None:
     best, worst = passage("best", "b " * 30, rank=1), passage("worst", "w " * 30, rank=9)
     hop = Hop(1, "Who?", passages=(worst, best), facts=(Fact("f1", "s", "p", "o", 1.0),))
     sizes_seen: list[str] = []
@@ -65,10 +69,16 @@ def test_history_goes_first_then_memory_then_the_worst_passages() -> None:
     def compose(h: Hop, past: object) -> Prompt:
         return UserRole(config()).answer(h, 0, past)  # type: ignore[arg-type]
 
-    fitted = fit(compose, hop, [("asked before", "answered")], lambda p: count(p), Budget(75, 0))
+    fitted = fit(compose, hop, [("asked before", "answered"), ("asked last", "answered")], lambda p: count(p), Budget(78, 0))
     sizes_seen = [drop.passage for drop in fitted.dropped]
     assert sizes_seen == ["turn: asked before", "memory: f1", "worst"]
     assert fitted.hop.passages == (best,)
+
+
+def test_a_question_too_long_beside_the_newest_turn_says_so() -> None:
+    with pytest.raises(WindowError, match="beside the turn before it") as failure:
+        fit(lambda hop, past: Prompt((Message("user", (Text("word " * 30 * len(past)),)),)), Hop(0, "?"), [("a", "b")], count, Budget(20, 0))
+    assert "new conversation" in failure.value.hint
 
 
 def test_a_question_too_long_is_refused_with_both_numbers() -> None:
@@ -106,6 +116,10 @@ def test_ten_hops_of_ten_documents_stay_within_the_window_and_drops_are_told() -
     last = of(events, PromptBuilt)[-1].copies[0]
     assert dropped
     assert not set(dropped) & set(last)
+    trace = Trace()
+    for event in events:
+        trace = fold(trace, event)
+    assert [d["passage"] for d in report(trace)["context"]["dropped"]] == dropped, "what people and programs are shown names every one"
 
 
 # ── allowances of their own ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -121,7 +135,8 @@ def test_the_history_keeps_its_newest_turns_within_both_allowances(lengths: list
     kept, dropped = recent(history, words_of, turns, tokens)
     assert kept == history[len(history) - len(kept) :]
     assert len(kept) <= turns
-    assert sum(words_of(f"{asked}\n{answer}") for asked, answer in kept) <= tokens
+    assert len(kept) == 1 or sum(words_of(f"{asked}\n{answer}") for asked, answer in kept) <= tokens
+    assert bool(kept) == bool(history and turns and tokens), "the newest turn stays"
     if turns and tokens:
         assert bool(dropped) == (len(kept) < len(history))
         assert sum(drop.passage.startswith("turn: q") for drop in dropped) == min(turns, len(history)) - len(kept)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mindchat.config import load_config
 from mindchat.prompts.core import AssistantRole, UserRole, copies_of, extraction
+from mindchat.prompts.methods import decompose_prompt
 from mindchat.prompts.rewriting import KINDS, rewrite_document
 from mindchat.values import Draft, Fact, Hop, Prompt, Token
 
@@ -51,6 +52,10 @@ def test_thinking_first_reads_like_table_7(role: str, same_as: Callable[[str, Pr
 @pytest.mark.parametrize("kind", KINDS)
 def test_rewording_reads_like_tables_12_and_13(kind: str, same_as: Callable[[str, Prompt], None]) -> None:
     same_as({"paraphrase": "table12", "summary": "table13"}[kind], rewrite_document(kind, "The text."))
+
+
+def test_decomposition_reads_like_table_8(same_as: Callable[[str, Prompt], None]) -> None:
+    same_as("table8", decompose_prompt("Who was it?"))
 
 
 @pytest.mark.parametrize("as_", ["reverse", "shuffle"])

@@ -47,10 +47,13 @@ def test_any_documents_window_and_form(
     try:
         fitted = fit(lambda h, past: lay(h, repeat, past, told), hop, history, count, Budget(window, room))
     except WindowError:
-        assert count(lay(Hop(0, "Who was it?"), repeat, (), told)) + room > window
+        assert count(lay(Hop(0, "Who was it?"), repeat, history[-1:], told)) + room > window
         return
     assert fitted.tokens == count(fitted.prompt)
     assert fitted.tokens + room <= window
+    sent = "\n".join(message.text for message in fitted.prompt.messages)
+    assert "Who was it?" in sent
+    assert not turns or f"old {turns - 1}" in sent, "the newest turn is never left out"
     named = {drop.passage for drop in fitted.dropped if drop.passage.startswith("p")}
     kept = [p for p in passages if p.id not in named]
     assert list(fitted.hop.passages) == kept

@@ -75,6 +75,16 @@ async def test_context_shows_every_character_sent(stage: Any, fakes: Any) -> Non
     assert {piece[2] for piece in stretches(built) if piece[1] == "passage"} == {0, 1}
 
 
+async def test_what_was_left_out_is_named_with_its_reason(stage: Any, fakes: Any) -> None:
+    async with stage() as s:
+        await s.answer(fakes.QUESTION)
+        dropped = s.chat.newest.trace.dropped
+        assert dropped
+        for each in dropped:
+            assert each.passage in s.pane("context")
+            assert each.why in s.pane("context")
+
+
 async def test_folded_copy_opens(stage: Any, fakes: Any) -> None:
     async with stage() as s:
         await s.answer(fakes.QUESTION)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bench_arithmetic(model: HFModel, text: str, *, tokens: int = 320) -> dict[str, Any]:
-    """Steps in fp32 and in int8 beside transformers' own, and whole passes in fp32 and bfloat16, over one text.
+    """Steps in fp32 and in int8 beside transformers' own, and whole passes in fp32, bfloat16 and (where the kernel allows) int8, over one text.
 
     Each with its speed against its reference, KL from full precision, change of entropy (means over the text) and share of equal top tokens.
     """
@@ -30,7 +30,8 @@ def bench_arithmetic(model: HFModel, text: str, *, tokens: int = 320) -> dict[st
     own = found["transformers"].milliseconds
     rows = {name: {**msgspec.to_builtins(each), "speed": own / each.milliseconds} for name, each in found.items()}
     if model.backbone.stepped:
-        passes = reference.compare_prefill(model.backbone, model.vocabulary.continuation(text)[:tokens])
+        int8 = ways["int8"].fast if "int8" in ways else None
+        passes = reference.compare_prefill(model.backbone, model.vocabulary.continuation(text)[:tokens], int8)
         own = passes["prefill fp32"].milliseconds
         rows |= {name: {**msgspec.to_builtins(each), "speed": own / each.milliseconds} for name, each in passes.items()}
     return {"model": model.id, "rows": rows, "versions": versions()}

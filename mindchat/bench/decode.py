@@ -24,7 +24,8 @@ def bench_decode(
 
     Each length gives medians in seconds and `speed_without_signals` (1.0: as fast), `speed_second_pass` (2.0: twice as fast), both over prompt
     and tokens together, and the same for the tokens alone as `decode_…`. The references run on the network as it is loaded: with
-    `prefill_in_bfloat16` they compute with its bfloat16 projections too, in every step, while int8 steps do not. Two precisions choose the same
+    `prefill` = bf16 they compute with its bfloat16 projections too, in every step, while int8 steps do not; else with the full weights. Two
+    precisions choose the same
     token except where two are nearly as likely, and from the first such place on the texts are about different things: so `same_text` is bound
     to hold in fp32 only. What can be compared is `same_choice`: the share of MindChat's tokens that the reference chooses too, behind the
     same tokens; `same_until` tells where the two texts part. `peak_resident_mb`: after one generation of each length and before any reference.
@@ -57,7 +58,7 @@ def bench_decode(
         same = [a == b for a, b in zip(mine["ids"], chosen, strict=True)]
         row |= {"same_text": plain.ids == mine["ids"], "same_until": shared(mine["ids"], plain.ids), "same_choice": sum(same) / max(len(same), 1)}
         rows.append(row | ({} if theirs is None else {"llama_same_until": shared(mine["ids"], theirs.ids)}))
-    arithmetic = {"arithmetic": model.backbone.arithmetic, "prefill_in_bfloat16": model.backbone.narrowed}
+    arithmetic = {"arithmetic": model.backbone.arithmetic, "prefill": model.backbone.prefill or "full"}
     return {"model": model.id, **arithmetic, "repeats": repeats, "peak_resident_mb": peak, "rows": rows, "versions": versions()}
 
 

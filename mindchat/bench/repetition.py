@@ -47,7 +47,7 @@ def bench_repetition(model: HFModel, composer: Composer, hop: Hop, *, repeats: i
     return {
         "model": model.id,
         "arithmetic": model.backbone.arithmetic,
-        "prefill_in_bfloat16": model.backbone.narrowed,
+        "prefill": model.backbone.prefill or "full",
         "documents": len(hop.passages),
         "repeats": repeats,
         "prompt_tokens": len(sent),

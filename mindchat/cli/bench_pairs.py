@@ -92,7 +92,7 @@ def _loaded(setup: Setup, narrator: Narrator) -> Any:
 
 def _computes(model: Any) -> Mapping[str, Any]:
     """What was chosen for steps and for prefill."""
-    return {"steps": model.backbone.arithmetic, "prefill_in_bfloat16": model.backbone.narrowed}
+    return {"steps": model.backbone.arithmetic, "prefill": model.backbone.prefill or "full"}
 
 
 def _peak(setup: Setup, prompt: Any, narrator: Narrator) -> int:

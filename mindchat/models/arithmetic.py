@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from mindchat.models import fast
+from mindchat.models import fast, weights
 from mindchat.models.cache import KV, windows_of
 from mindchat.models.race import Raced, race
 from mindchat.paths import find_paths, private
@@ -24,7 +24,7 @@ WORTH = 1.3
 """Int8 must be this many times as fast: it rounds weights, so it has to bring something."""
 
 
-def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: fast.Pack | None = None) -> Raced:
+def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: weights.Pack | None = None) -> Raced:
     """Whether weight-only int8 is worth it for this network here. A sure answer is kept in `memo` (default: the user's cache folder)."""
     memo = find_paths().cache / "arithmetic.json" if memo is None else memo
     known, key = _read(memo), _key(model.config)

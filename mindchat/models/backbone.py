@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from mindchat.errors import ModelMissingError
-from mindchat.models import attention, fast
+from mindchat.models import attention, fast, weights
 from mindchat.models.cache import KV, windows_of
 from mindchat.models.signals import entropy_of, log_probabilities
 
@@ -24,8 +24,8 @@ _CHECKED = 3
 _MAX_KL = {False: 1e-4, True: 0.1}
 """Largest Kullback-Leibler divergence, nats, of the fast step's distributions from the network's own: full precision, int8."""
 
-_MAX_NARROW_KL = 0.02
-"""The same for bfloat16 projections in prefill."""
+_MAX_PREFILL_KL = {"bf16": 0.02, "int8": 0.1}
+"""The same for what a prefill computes with."""
 
 
 class Backbone:
@@ -35,7 +35,7 @@ class Backbone:
     """
 
     def __init__(
-        self, model: Any, sample: Sequence[int], *, int8: bool = False, pack: fast.Pack | None = None, known: tuple[str, bool] | None = None
+        self, model: Any, sample: Sequence[int], *, int8: bool = False, pack: weights.Pack | None = None, known: tuple[str, bool] | None = None
     ) -> None:
         self.model = model
         self.device: torch.device = model.device
@@ -53,7 +53,9 @@ class Backbone:
         self._middle = layers[max(len(layers) // 2 - 1, 0)]
         self.fast: fast.FastStep | None = None
         self._probe: attention.Probe | None = None
-        self._pack = fast.Pack() if pack is None else pack
+        self._pack = weights.Pack() if pack is None else pack
+        self.prefill: weights.Prefill = ""
+        """What a prefill computes with: "int8" as the steps do, "bf16" projections, or "" the network as it was loaded."""
         self.settled = True
         """Whether what was measured to choose the arithmetic can be relied on, and so may be kept for the next load."""
         ids = torch.tensor([list(sample)], device=self.device)
@@ -77,6 +79,13 @@ class Backbone:
     @torch.inference_mode()
     def forward(self, ids: Tensor, kv: KV, logits: int = 0) -> Tensor | None:
         """Feed ids (B, T) behind what kv holds; logits of the last `logits` positions (B, logits, V), or None for 0."""
+        if self.prefill == "int8" and self.fast is not None:
+            return self.fast.chunk(ids, kv, logits)
+        return self._through(ids, kv, logits)
+
+    @torch.inference_mode()
+    def _through(self, ids: Tensor, kv: KV, logits: int = 0) -> Tensor | None:
+        """The same through transformers."""
         arguments = {"input_ids": ids, self.cache_name: kv, "use_cache": True}
         if not logits:
             self._decoder(**arguments)
@@ -114,7 +123,7 @@ class Backbone:
 
     def _last(self, ids: Tensor, kv: KV) -> Tensor:
         """Feed through transformers: logits (B, V) of the last position."""
-        logits = self.forward(ids, kv, 1)
+        logits = self._through(ids, kv, 1)
         assert logits is not None
         return logits[:, 0]
 
@@ -149,11 +158,6 @@ class Backbone:
         return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
 
     @property
-    def narrowed(self) -> bool:
-        """Whether prefill computes with bfloat16 projections."""
-        return any(type(module) is fast.NarrowLinear for module in self._decoder.layers.modules())
-
-    @property
     def stepped(self) -> str:
         """Which step was chosen: int8, fp32, or "" for transformers' own."""
         return "" if self.fast is None else "int8" if self.fast.int8 else "fp32"
@@ -168,28 +172,29 @@ class Backbone:
         return measures
 
     @torch.inference_mode()
-    def narrow_prefill(self, sample: Sequence[int], known: bool | None = None) -> bool:
-        """Prefill in bfloat16 beside int8 steps, where that is quicker here and changes next to nothing. Changes the network in place.
+    def choose_prefill(self, sample: Sequence[int], known: weights.Prefill | None = None) -> None:
+        """What a prefill beside int8 steps computes with: the quickest here that changes next to nothing. May change the network in place.
 
-        `known`: an earlier check's outcome. Returns whether it is done.
+        `known`: an earlier choice on this machine, which stands for a new one.
         """
-        if known is not None and self.stepped == "int8":
-            if known:
-                fast.narrow(self.model, self._pack)
-            return known
-        if self.stepped != "int8":
-            return False
-        gains = fast.gains_from_bfloat16()
-        self.settled = self.settled and gains.sure
-        if not gains.won:
-            return False
+        if self.stepped != "int8" or self.fast is None:
+            return
+        kind, sure = (known, True) if known is not None else weights.quickest_prefill()
+        self.settled = self.settled and sure
+        if not kind:
+            return
         ids = torch.tensor([list(sample)], device=self.device)
-        full = self.model(input_ids=ids, use_cache=False).logits[0]
-        widen = fast.narrow(self.model, self._pack)
-        if self._divergence(full, self.model(input_ids=ids, use_cache=False).logits[0]) <= _MAX_NARROW_KL:
-            return True
-        widen()
-        return False
+        own = self.model(input_ids=ids, use_cache=False).logits[0] if known is None else None
+        undo = weights.narrow(self.model, self._pack) if kind == "bf16" else None
+        self.prefill = kind
+        if own is None:
+            return
+        mine = self.forward(ids, self.fresh(), len(sample))
+        assert mine is not None
+        if self._divergence(own, mine[0]) > _MAX_PREFILL_KL[kind]:
+            self.prefill = ""
+            if undo is not None:
+                undo()
 
     def _steps(self, ids: Tensor, start: KV) -> tuple[Tensor, list[Tensor]]:
         """Logits (T, V) and attention rows of ids (1, T), fed one by one behind a copy of `start`."""

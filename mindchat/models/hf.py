@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, ModelMissingError, WindowError
-from mindchat.models import attention, fast, packed
+from mindchat.models import attention, packed, weights
 from mindchat.models.arithmetic import prefers_int8
 from mindchat.models.backbone import Backbone
 from mindchat.models.cache import Line, PrefixStore, shared
@@ -39,7 +39,7 @@ class HFModel:
     """A causal language model with its signals. Implements mindchat.ports.Model."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, section: ModelSection, *, id: str, pack: fast.Pack | None = None, known: tuple[str, bool] | None = None
+        self, model: Any, tokenizer: Any, section: ModelSection, *, id: str, pack: weights.Pack | None = None, known: tuple[str, bool] | None = None
     ) -> None:
         self.section = section
         self._id = id
@@ -61,10 +61,10 @@ class HFModel:
         self._used = [0, 0, 0]
 
     @classmethod
-    def load(cls, folder: Path, section: ModelSection, *, id: str) -> HFModel:
-        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people."""
-        if section.threads:
-            torch.set_num_threads(section.threads)
+    def load(cls, folder: Path, section: ModelSection, *, id: str, kept: packed.Kept | None = None) -> HFModel:
+        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people, `kept` what an earlier load left."""
+        kept = kept or packed.recalled(folder, section.arithmetic, section.threads)
+        pack, verdict = kept.pack, kept.verdict
         gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
         device = "cuda" if gpus else "cpu"
         dtype = torch.bfloat16 if device == "cuda" and section.arithmetic == "auto" else _DTYPES[section.arithmetic]
@@ -73,12 +73,11 @@ class HFModel:
         name = attention.register()
         spread = {"device_map": "auto"} if gpus > 1 else {}  # layers over all of them
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True, **spread)
-        pack, verdict = packed.open_pack(folder), packed.recall(folder, section.arithmetic)
         known = None if verdict is None else (verdict.step, verdict.measures)
         loaded = cls((model if spread else model.to(device)).eval(), tokenizer, section, id=id, pack=pack, known=known)
         network = loaded.backbone
-        narrow = network.narrow_prefill(loaded.vocabulary.continuation(_SAMPLE), None if verdict is None else verdict.narrow)
-        now = packed.Verdict(network.stepped, network.measures, narrow)
+        network.choose_prefill(loaded.vocabulary.continuation(_SAMPLE), None if verdict is None else verdict.prefill)
+        now = packed.Verdict(network.stepped, network.measures, network.prefill)
         if now != verdict and network.settled:
             packed.remember(folder, section.arithmetic, now)
         if now.step == "int8":

@@ -47,8 +47,11 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     map_libraries()
     with _uncollected():
+        settings = settings_for(section, fitted)
+        # What it begins goes on while hf is imported.
+        kept = importlib.import_module("mindchat.models.packed").recalled(folder, settings.arithmetic, settings.threads)
         module, _, cls = MODELS["hf"].partition(":")
-        model: Model = getattr(importlib.import_module(module), cls).load(folder, settings_for(section, fitted), id=name)
+        model: Model = getattr(importlib.import_module(module), cls).load(folder, settings, id=name, kept=kept)
     tell(ModelLoading("ready", 1, 1, time.monotonic() - started))
     return model
 

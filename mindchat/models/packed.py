@@ -13,6 +13,7 @@ import platform
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -20,15 +21,17 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
-from mindchat.models import attention, backbone, fast, race
+from mindchat.models import digits, weights
 from mindchat.models.manifest import read_manifest
 from mindchat.paths import find_paths, private
 
-VERSION = 1
+VERSION = 2
 """Raised when packs of an older version must be made again."""
 NAME = "int8.pack"
 """A safetensors file; its name keeps it apart from the weights, which are found by their suffix."""
 KEPT_VERDICTS = 200
+_CHECKED = ("fast", "weights", "digits", "backbone", "attention", "race")
+"""Modules whose code a verdict is about."""
 
 
 class Verdict(Struct, frozen=True):
@@ -37,8 +40,25 @@ class Verdict(Struct, frozen=True):
     step: str
     """int8, fp32, or "" for transformers' own step."""
     measures: bool
-    narrow: bool
-    """Whether prefill in bfloat16 is quicker here and right."""
+    prefill: weights.Prefill
+    """What a prefill computes with beside int8 steps."""
+
+
+class Kept(Struct, frozen=True):
+    """What an earlier load left."""
+
+    pack: weights.Pack
+    verdict: Verdict | None
+
+
+def recalled(folder: Path, arithmetic: str, threads: int = 0) -> Kept:
+    """What is kept of this model for this machine. Its int8 weights are being arranged from now on, beside whatever follows."""
+    if threads:
+        torch.set_num_threads(threads)
+    found = Kept(open_pack(folder), recall(folder, arithmetic))
+    if found.verdict is not None and found.verdict.step == "int8" and digits.available():
+        found.pack.begin()
+    return found
 
 
 def key_of(folder: Path) -> str:
@@ -47,23 +67,23 @@ def key_of(folder: Path) -> str:
     return f"{VERSION} {manifest.converter} {manifest.sha256}" if manifest is not None and manifest.sha256 else ""
 
 
-def open_pack(folder: Path) -> fast.Pack:
+def open_pack(folder: Path) -> weights.Pack:
     """The folder's pack, mapped; an empty one if there is none, or none for these weights."""
     from safetensors import SafetensorError, safe_open
 
     key, file = key_of(folder), folder / NAME
     if not key or not file.is_file():
-        return fast.Pack()
+        return weights.Pack()
     try:
         with safe_open(file, framework="pt") as held:
             if (held.metadata() or {}).get("key") != key:
-                return fast.Pack()
-            return fast.Pack({name: held.get_tensor(name) for name in held.keys()})  # noqa: SIM118 - no mapping
+                return weights.Pack()
+            return weights.Pack({name: held.get_tensor(name) for name in held.keys()})  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError):
-        return fast.Pack()
+        return weights.Pack()
 
 
-def save_pack(pack: fast.Pack, folder: Path) -> bool:
+def save_pack(pack: weights.Pack, folder: Path) -> bool:
     """Write what was made, with what was there, beside an installed model; whether that was done. A full disk only costs time next time."""
     from safetensors.torch import save_file
 
@@ -87,12 +107,10 @@ def save_pack(pack: fast.Pack, folder: Path) -> bool:
 
 def _verdict_key(folder: Path, asked: str) -> str:
     code = hashlib.sha256()
-    for module in (fast, backbone, attention, race):
-        code.update(Path(str(module.__file__)).read_bytes())
-    from transformers import __version__ as transformers
-
+    for name in _CHECKED:
+        code.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     machine = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()} {torch.get_num_threads()} {torch.cuda.is_available()}"
-    return " | ".join((key_of(folder), asked, machine, torch.__version__, transformers, code.hexdigest()[:16]))
+    return " | ".join((key_of(folder), asked, machine, torch.__version__, version("transformers"), code.hexdigest()[:16]))
 
 
 def recall(folder: Path, asked: str, memo: Path | None = None) -> Verdict | None:

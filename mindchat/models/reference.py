@@ -15,8 +15,9 @@ from msgspec import Struct
 from torch import Tensor
 
 from mindchat.errors import CapabilityError
-from mindchat.models import attention, fast
+from mindchat.models import attention, weights
 from mindchat.models.backbone import Backbone
+from mindchat.models.fast import FastStep
 from mindchat.models.signals import entropy_of, log_probabilities
 
 
@@ -103,8 +104,8 @@ class Compared(Struct, frozen=True):
 
 
 @torch.inference_mode()
-def compare_prefill(backbone: Backbone, ids: Sequence[int], repeats: int = 3) -> dict[str, Compared]:
-    """One pass over a text in full precision and with bfloat16 projections, in turn; milliseconds are those of the whole pass.
+def compare_prefill(backbone: Backbone, ids: Sequence[int], int8: FastStep | None = None, repeats: int = 3) -> dict[str, Compared]:
+    """One pass over a text in full precision, with bfloat16 projections and as `int8` computes, in turn; milliseconds are those of the whole pass.
 
     Raises CapabilityError where the network has no such form (other precisions, other layouts).
     """
@@ -113,12 +114,15 @@ def compare_prefill(backbone: Backbone, ids: Sequence[int], repeats: int = 3) ->
     text = torch.tensor([list(ids)], device=backbone.device)
     spent: dict[str, list[float]] = {"prefill fp32": [], "prefill bf16": []}
     logits: dict[str, Tensor] = {}
+    if int8 is not None and int8.whole:
+        spent["prefill int8"] = []
     for _ in range(repeats):
         for name in spent:
-            widen = fast.narrow(backbone.model) if name == "prefill bf16" else None
+            widen = weights.narrow(backbone.model) if name == "prefill bf16" else None
             try:
                 started = time.perf_counter()
-                found = backbone.forward(text, backbone.fresh(), len(ids))
+                way = int8.chunk if int8 is not None and name == "prefill int8" else backbone.forward
+                found = way(text, backbone.fresh(), len(ids))
                 spent[name].append(time.perf_counter() - started)
             finally:
                 if widen is not None:

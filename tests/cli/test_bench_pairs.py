@@ -25,7 +25,7 @@ class Fake:
     id = "fake"
 
     def __init__(self, arithmetic: str) -> None:
-        self.backbone = SimpleNamespace(arithmetic=arithmetic, narrowed=arithmetic == "int8")
+        self.backbone = SimpleNamespace(arithmetic=arithmetic, prefill="bf16" if arithmetic == "int8" else "")
 
     def forget_prefixes(self) -> None:
         return
@@ -53,7 +53,7 @@ def test_pairs_hold_full_precision_against_what_is_named(run: Run, questions: Pa
     ran = run("bench", "pairs", str(questions), "--out", str(out), "-m", "smollm2-135m", "--arithmetic", "int8", "--no-peak", "--json")
     assert ran.code == 0, ran.err
     report = ran.json
-    assert report["computes"]["int8"] == {"steps": "int8", "prefill_in_bfloat16": True}
+    assert report["computes"]["int8"] == {"steps": "int8", "prefill": "bf16"}
     assert report["computes"]["fp32"]["steps"] == "fp32"
     assert report["identical_short_answers"] == 1.0
     assert "peak_resident_mb" not in report

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import torch
 
-from mindchat.models import attention, fast
+from mindchat.models import attention, digits, fast, weights
 from mindchat.models.backbone import Backbone
-from mindchat.models.fast import quantize
 from mindchat.models.signals import entropy_of, log_probabilities
+from mindchat.models.weights import quantize
 
 IDS = torch.randint(3, 380, (1, 30), generator=torch.Generator().manual_seed(4))
 LAYOUTS = ("llama", "qwen2", "qwen2-window", "qwen3", "mistral")
@@ -46,6 +46,20 @@ def test_a_batch_is_stepped_as_its_rows_are(tiny: Any, layout: str) -> None:
         assert torch.allclose(rows[i], row[0], atol=1e-5)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("cut", [1, 11, 29])
+def test_many_tokens_at_once_are_what_the_network_computes(tiny: Any, layout: str, cut: int) -> None:
+    backbone = tiny(layout).backbone
+    kv = backbone.fresh()
+    assert backbone.fast.chunk(IDS[:, :cut], kv) is None
+    logits = backbone.fast.chunk(IDS[:, cut:], kv, 30 - cut)
+    assert kv.length == 30
+    assert torch.allclose(logits[0], backbone.model(IDS).logits[0, cut:], atol=1e-4)
+    many = kv.branch(cut, batch=2)
+    both = backbone.fast.chunk(IDS[:, cut:].expand(2, -1), many, 1)
+    assert torch.allclose(both[:, 0], logits[:, -1].expand(2, -1), atol=1e-4)
+
+
 def test_other_layouts_are_left_to_transformers(tiny: Any) -> None:
     assert {name: tiny(name).backbone.fast for name in ("phi3", "gemma3", "smollm3")} == {"phi3": None, "gemma3": None, "smollm3": None}
 
@@ -58,6 +72,77 @@ def test_quantized_weights_are_within_half_a_step(tiny: Any) -> None:
     error = (packed.float() * scale.float()[:, None] - weight).abs()
     assert bool((error <= scale.float()[:, None] * 0.5001).all())
     assert bool(torch.isfinite(scale).all())
+
+
+whole_numbers = pytest.mark.skipif(not digits.available(), reason="torch brings the kernel on x86 only")
+
+
+@whole_numbers
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_whole_numbers_keep_fourteen_bits_of_activations(spread: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(5, 300, generator=generator) * torch.logspace(-spread, spread, 300)
+    x[3] = 0.0
+    weight = torch.randint(-127, 128, (40, 300), generator=generator, dtype=torch.int8)
+    scale = torch.rand(40, generator=generator) + 0.1
+    found = digits.Digits(digits.arrange(weight, scale))(x)
+    exact = x.double() @ (weight.double() * scale.double()[:, None]).T
+    bound = x.abs().amax(1, keepdim=True) / digits.TOP / 2 * (weight.double().abs() * scale.double()[:, None]).sum(1)
+    assert bool(((found - exact).abs() <= bound * 1.001 + 1e-6).all())
+    assert torch.equal(found[3], torch.zeros(40))
+
+
+@whole_numbers
+def test_extreme_numbers_do_not_overflow() -> None:
+    x = torch.stack([torch.full((5000,), 7.0), torch.full((5000,), -7.0), torch.tensor([7.0, -7.0]).repeat(2500)])
+    weight = torch.stack([torch.full((5000,), 127), torch.full((5000,), -127), torch.tensor([127, -127]).repeat(2500)]).to(torch.int8)
+    found = digits.Digits(digits.arrange(weight, torch.ones(3)))(x)
+    assert torch.allclose(found, x @ weight.float().T, rtol=1e-5, atol=1.0)
+
+
+@whole_numbers
+def test_a_row_does_not_depend_on_what_is_computed_beside_it() -> None:
+    x = torch.randn(64, 896, generator=torch.Generator().manual_seed(3))
+    project = digits.Digits(digits.arrange(*quantize(torch.randn(70, 896, generator=torch.Generator().manual_seed(4)))))
+    together = project(x)
+    for size in (1, 3, 32):
+        assert torch.equal(torch.cat([project(rows) for rows in x.split(size)]), together)
+
+
+@whole_numbers
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_whole_numbers_a_step_computes_what_a_prefill_computes(tiny: Any, layout: str) -> None:
+    step = fast.build(tiny(layout).backbone.model, int8=True)
+    assert step is not None
+    assert step.whole
+    one, many = tiny(layout).backbone.fresh(), tiny(layout).backbone.fresh()
+    logits = step.chunk(IDS, many, 30)[0]
+    alone = torch.cat([step(IDS[:, i : i + 1], one)[0] for i in range(30)])
+    assert float((logits - alone).abs().max()) < 1e-3 * float(alone.abs().max())
+    for a, b in zip(one.layers, many.layers, strict=True):
+        assert torch.allclose(a.keys[:, :, :30], b.keys[:, :, :30], rtol=1e-2, atol=2e-4)
+
+
+def test_without_the_kernel_torchs_own_int8_steps(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digits, "available", lambda: False)
+    model = tiny("qwen2").backbone.model
+    step = fast.build(model, int8=True)
+    assert step is not None
+    assert not step.whole
+    kv = tiny("qwen2").backbone.fresh()
+    logits = torch.cat([step(IDS[:, i : i + 1], kv)[0] for i in range(30)])
+    own = log_probabilities(model(IDS).logits[0])
+    assert float((own.exp() * (own - log_probabilities(logits))).sum(-1).mean()) < 0.02
+    assert weights.quickest_prefill()[0] in ("", "bf16")
+
+
+def test_the_finer_part_is_as_good_as_exact() -> None:
+    torch.manual_seed(5)
+    parts, x = [torch.nn.Linear(64, 8), torch.nn.Linear(64, 6)], torch.randn(3, 64)
+    with torch.inference_mode():
+        found, own = weights.rounded(parts, "p", weights.Pack(), finer=True)(x), weights.full(parts, "p", weights.Pack())(x)
+    error = (found - own).abs()
+    assert float(error[:, :8].max()) > 3 * float(error[:, 8:].max())
 
 
 def test_a_fast_step_that_computes_something_else_is_not_used(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +181,9 @@ def test_narrow_prefill_changes_next_to_nothing_and_can_be_undone() -> None:
             return SimpleNamespace(layers=torch.nn.ModuleList([block]))
 
     full = block.proj(x)  # type: ignore[operator]
-    widen = fast.narrow(Net())
+    widen = weights.narrow(Net())
     narrowed = block.proj(x)  # type: ignore[operator]
-    assert type(block.proj) is fast.NarrowLinear
+    assert type(block.proj) is weights.NarrowLinear
     assert narrowed.dtype == torch.float32
     assert 0 < (full - narrowed).abs().max() < 0.03
     widen()

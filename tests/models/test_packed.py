@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mindchat.config import ModelSection
-from mindchat.models import backbone, fast, hf, packed
+from mindchat.models import backbone, hf, packed, weights
 from mindchat.models.hf import HFModel
 from mindchat.models.manifest import Manifest, write_manifest
 from mindchat.models.race import Raced
@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tokenizer.save_pretrained(where)
     write_manifest(where, manifest("a" * 64))
     monkeypatch.setattr(backbone, "_MAX_KL", {True: 99.0, False: 1e-4})
-    monkeypatch.setattr(backbone, "_MAX_NARROW_KL", 99.0)
-    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: Raced(2.0, won=True, sure=True))
+    monkeypatch.setattr(backbone, "_MAX_PREFILL_KL", {"bf16": 99.0, "int8": 99.0})
+    monkeypatch.setattr(weights, "quickest_prefill", lambda: ("bf16", True))
     return where
 
 
@@ -43,7 +43,9 @@ def said(model: HFModel) -> list[tuple[int, float | None]]:
     return [(token.id, token.entropy) for token in items if isinstance(token, Token)]
 
 
-def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("prefill", ["int8", "bf16", ""])
+def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, prefill: str) -> None:
+    monkeypatch.setattr(weights, "quickest_prefill", lambda: (prefill, True))
     first = HFModel.load(folder, INT8, id="tiny")
     assert (folder / packed.NAME).is_file()
     assert not list(folder.glob("*.part"))
@@ -51,16 +53,17 @@ def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pyte
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(fast, "quantize", never)
+    monkeypatch.setattr(weights, "quantize", never)
     monkeypatch.setattr(backbone.Backbone, "_check", never)
-    monkeypatch.setattr(fast, "gains_from_bfloat16", never)
+    monkeypatch.setattr(weights, "quickest_prefill", never)
     monkeypatch.setattr(packed, "remember", never)
     second = HFModel.load(folder, INT8, id="tiny")
     assert second.backbone.arithmetic == "int8"
     assert second.provides == first.provides
     assert said(second) == said(first)
-    narrowed = [module for module in second.backbone.model.modules() if type(module) is fast.NarrowLinear]
-    assert len(narrowed) == 3 * 7
+    assert second.backbone.prefill == prefill
+    narrowed = [module for module in second.backbone.model.modules() if type(module) is weights.NarrowLinear]
+    assert len(narrowed) == (3 * 7 if prefill == "bf16" else 0)
 
 
 def test_other_weights_and_a_damaged_file_are_packed_anew(folder: Path) -> None:
@@ -88,7 +91,7 @@ def test_a_verdict_of_full_precision_is_kept_too(folder: Path) -> None:
     HFModel.load(folder, FULL, id="tiny")
     found = packed.recall(folder, "fp32")
     assert found is not None
-    assert (found.step, found.measures, found.narrow) == ("fp32", True, False)
+    assert (found.step, found.measures, found.prefill) == ("fp32", True, "")
     assert not (folder / packed.NAME).exists()
     assert HFModel.load(folder, FULL, id="tiny").backbone.stepped == "fp32"
     memo = packed._memo(None)
@@ -97,11 +100,11 @@ def test_a_verdict_of_full_precision_is_kept_too(folder: Path) -> None:
 
 
 def test_what_a_busy_machine_measured_holds_for_this_load_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: Raced(2.0, won=True, sure=False))
-    assert HFModel.load(folder, INT8, id="tiny").backbone.narrowed
+    monkeypatch.setattr(weights, "quickest_prefill", lambda: ("bf16", False))
+    assert HFModel.load(folder, INT8, id="tiny").backbone.prefill == "bf16"
     assert packed.recall(folder, "int8") is None
     monkeypatch.setattr(hf, "prefers_int8", lambda *_, **__: Raced(2.0, won=True, sure=False))
-    monkeypatch.setattr(fast, "gains_from_bfloat16", lambda: Raced(0.5, won=False, sure=True))
+    monkeypatch.setattr(weights, "quickest_prefill", lambda: ("", True))
     assert HFModel.load(folder, ModelSection(arithmetic="auto"), id="tiny").backbone.arithmetic == "int8"
     assert packed.recall(folder, "auto") is None
 
@@ -122,7 +125,7 @@ def test_several_graphics_processors_share_the_layers_and_one_takes_them_all(fol
 
 
 def test_a_disk_that_cannot_be_written_only_costs_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pack = fast.Pack()
+    pack = weights.Pack()
     pack.get(["a"], lambda: (torch.zeros(3),))
     monkeypatch.setattr(packed.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
     assert not packed.save_pack(pack, folder)

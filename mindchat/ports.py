@@ -54,6 +54,11 @@ class Cancel:
         """Whether to stop now, by wish or by deadline."""
         return self._event.is_set() or (self._deadline is not None and time.monotonic() > self._deadline)
 
+    def rest(self, seconds: float) -> None:
+        """Wait that long, or until it is time to stop, without waking up in between."""
+        left = seconds if self._deadline is None else min(seconds, self._deadline - time.monotonic())
+        self._event.wait(max(left, 0.0))
+
     def check(self) -> None:
         """Raise Interrupted or DeadlineError if it is time to stop."""
         if self._event.is_set():

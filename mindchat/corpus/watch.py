@@ -18,9 +18,6 @@ from mindchat.corpus.walk import Found, walk
 from mindchat.errors import DeadlineError, Interrupted, ResourceError
 from mindchat.ports import Cancel
 
-_NAP = 0.1
-"""Seconds between two looks at the cancel token."""
-
 State = dict[str, tuple[int, int]]
 """File → (time of change in ns, size)."""
 
@@ -69,7 +66,7 @@ def watch(
             state = look(roots())
         except ResourceError as error:  # the list of roots cannot be read now
             yield Scanned(len(known or ()), False, time.monotonic(), error.message)
-            _rest(interval, cancel)
+            cancel.rest(interval)
             continue
         if state != known and (known is None or state == before) and (state or known):
             due = True
@@ -82,13 +79,7 @@ def watch(
                 waiting = error.message
         before = state
         yield Scanned(len(state), due and not waiting, time.monotonic(), waiting)
-        _rest(interval if state == known or waiting else min(interval, 1.0), cancel)
-
-
-def _rest(seconds: float, cancel: Cancel) -> None:
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0 and not cancel.cancelled:
-        time.sleep(min(left, _NAP))
+        cancel.rest(interval if state == known or waiting else min(interval, 1.0))
 
 
 class Tally:

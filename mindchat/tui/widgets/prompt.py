@@ -60,6 +60,7 @@ commands, `Tab` completes · a paste never sends.
 
     def __init__(self) -> None:
         super().__init__(id="input", soft_wrap=True, show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False)
+        self.cursor_blink = False  # an idle screen sends nothing over ssh and takes no processor time
         self.chips: dict[str, str] = {}
         self.earlier: Sequence[str] = ()
         self._at: int | None = None

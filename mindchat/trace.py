@@ -1,6 +1,6 @@
 """The only interpretation of an event stream: fold(trace, event) -> trace, and the report made from a finished trace.
 
-Owns: Trace and its parts, fold, report (the shape of `ask --json`, contract). Does not own: rendering, storage, metrics.
+Owns: Trace and its parts, fold, report (the shape of `ask --json`, contract), what steps are called. Does not own: rendering, storage, metrics.
 Screens, the command line and the evaluation all read a Trace; none of them keeps state from events by itself.
 """
 
@@ -19,6 +19,28 @@ from mindchat.events import Event
 from mindchat.values import Answer, Citation, Fact, Passage, Relation, Sifted, Token, Verdict
 
 State = Literal["waiting", "running", "answered", "failed", "cancelled"]
+STEPS = {
+    "start": "starting",
+    "trigger": "looking it up",
+    "extract": "finding entities",
+    "filter": "filtering entities",
+    "query": "writing the sub-query",
+    "recall": "asking memory",
+    "search": "searching",
+    "rewrite": "reading the question",
+    "judge": "weighing the sentence",
+    "choose": "choosing among the passages' words",
+    "learn": "remembering",
+    "prefill": "reading",
+    "reasoning": "reasoning",
+    "answer": "answering",
+}
+"""Steps and phases → words for people."""
+
+
+def phase_words(phase: str) -> str:
+    """What a step or a phase ("prefill answer") is called before people; "" if it has no words."""
+    return STEPS.get(phase.partition(" ")[0], "")
 
 
 class SentenceView(Struct, frozen=True):

@@ -13,18 +13,8 @@ from mindchat import events as ev
 from mindchat.clean import clean_line
 from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
+from mindchat.trace import phase_words
 
-STEPS = {
-    "rewrite": "making the question stand alone",
-    "extract": "naming what is at stake",
-    "filter": "sifting the names",
-    "query": "writing the sub-query",
-    "choose": "choosing among spans",
-    "recall": "asking memory",
-    "search": "searching",
-    "verify": "checking what to remember",
-    "answer": "answering",
-}
 FETCHING = ("downloading", "joining", "converting")
 """Phases of loading that may take minutes, and are announced also where no progress line can be drawn."""
 
@@ -89,7 +79,7 @@ class TurnNarrator:
 
     def _step(self, event: ev.StepStarted) -> None:
         hop = f"hop {event.hop}: " if event.hop else ""
-        self._out.progress(f"{hop}{STEPS.get(event.step, event.step)} …")
+        self._out.progress(f"{hop}{phase_words(event.step) or event.step} …")
 
     def _prefilled(self, event: ev.PromptPrefilled) -> None:
         cached = f" ({event.cached:,} known)" if event.cached else ""

@@ -10,27 +10,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mindchat.pace import LONG, about
-from mindchat.trace import Trace
+from mindchat.trace import Trace, phase_words
 from mindchat.tui.bridge import SessionView
 from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, WARN, bar, grouped, line, seconds, short
-
-STEPS = {
-    "start": "starting",
-    "trigger": "looking it up",
-    "extract": "finding entities",
-    "filter": "filtering entities",
-    "query": "writing the sub-query",
-    "recall": "asking memory",
-    "search": "searching",
-    "rewrite": "reading the question",
-    "judge": "weighing the sentence",
-    "choose": "choosing among the passages' words",
-    "learn": "remembering",
-    "prefill": "reading",
-    "reasoning": "reasoning",
-    "answer": "answering",
-}
-"""Trace.phase, without what a prompt is for → words for people."""
 
 
 class Status(Struct, frozen=True):
@@ -75,7 +57,7 @@ def painted_now(status: Status) -> Content:
     if not status.busy:
         ready = line(("● ", GOOD), "ready", (f", {foreseen} a question" if foreseen else "", MUTED))
         return ready if status.view.model_ready else line(("○ ", WARN), "starting")
-    words = STEPS.get(trace.phase.partition(" ")[0], short(trace.phase, 24) or "waiting")
+    words = phase_words(trace.phase) or short(trace.phase, 24) or "waiting"
     now = line(("● ", ACCENT), words)
     prefill = trace.prefill
     if prefill is not None and prefill.done < prefill.total:

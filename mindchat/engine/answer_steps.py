@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
 from mindchat.clean import clean, clean_line
-from mindchat.engine.answering import FREE, abstains, cite, confidence
+from mindchat.engine.answering import FREE, abstains, cite, confidence, unread
 from mindchat.engine.drafting import joined
 from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
@@ -53,12 +53,15 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
             text = short = picked.text
         sure, measured = picked.share, f"share among {picked.candidates} candidate answers"
     abstained, why = abstains(short, sure, turn.config.answer.abstain_below, measured)
-    given = turn.hop.question.casefold()
+    given, grounds = turn.hop.question.casefold(), turn.grounds(turn.hop).passages
     parts = [name for name, _, _, _ in find_names(short, turn.words) if name.casefold() not in given]
-    citations = () if abstained else cite(short, text, turn.grounds(turn.hop).passages, parts)
+    citations = () if abstained else cite(short, text, grounds, parts)
     # words that were overruled are nothing to remember
     if not (turn.harvests or abstained or overruled) and turn.pending is not None:
         turn.harvests.append(Harvest(turn.hop.number, turn.pending[0], draft, turn.pending[1]))
+    if grounds and not abstained and (missing := unread(turn.question, grounds, turn.words)):
+        named = ", ".join(f"“{clean_line(name, 60)}”" for name in missing)
+        yield ev.Notice(f"Nothing that was read names {named}.", "warning")
     yield ev.DraftAccepted(text, "answer", 0 if overruled else len(draft.tokens))
     unsaid = abstained and (says_unknown(short) or not turn.hop.passages)
     return Answer(NOTHING_SAID if unsaid else text, short, abstained, sure, citations, why)

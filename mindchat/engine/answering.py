@@ -1,6 +1,7 @@
 """What can be said about a finished answer: where it stands in the passages, how sure the model was, whether it abstained.
 
-Owns: citations (contract: by span, exact then folded; by the model's own [n]), confidence, uncertainty, abstention. Does not own: generating it.
+Owns: citations (contract: by span, exact then folded; by the model's own [n]), names that were not read about, confidence, uncertainty,
+abstention. Does not own: generating it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import unicodedata
 from collections.abc import Sequence
 
 from mindchat.answers import extract_short, says_unknown
+from mindchat.language import Language
+from mindchat.spans import find_names
 from mindchat.values import Citation, Draft, Passage, Token
 
 _NOT_CITABLE = frozenset({"yes", "no", "true", "false", "unknown", "none"})
+_WORDS = re.compile(r"\w+")
 _MODEL_MARK = re.compile(r"\[(\d{1,2})\]")
 
 
@@ -95,6 +99,18 @@ def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str
         if number < len(prompted):
             add(prompted[number], (0, len(prompted[number].text)), "model")
     return tuple(citations)
+
+
+def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]:
+    """Names of the question of which nothing that was read has even one word; a question's first word is capitalised for other reasons."""
+    held = set(_WORDS.findall(_folded(" ".join(f"{passage.title} {passage.text}" for passage in read))[0]))
+    found = []
+    for name, start, _, kind in find_names(question, words):
+        parts = [part for part in _WORDS.findall(_folded(name)[0]) if len(part) > 2]
+        forms = {form for part in parts for form in (part, part.removesuffix("s"))}
+        if kind == "name" and parts and (start or len(parts) > 1) and held.isdisjoint(forms):
+            found.append(name)
+    return found
 
 
 def confidence(draft: Draft) -> float | None:

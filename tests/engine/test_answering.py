@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindchat.engine.answering import abstains, cite, confidence, locate
+from mindchat.engine.answering import abstains, cite, confidence, locate, unread
+from mindchat.events import Notice
+from mindchat.language import language
 from mindchat.values import Draft
 
-from ..fakes import LANG, METROPOLIS, WORLD, draft, passage
+from ..fakes import LANG, METROPOLIS, WORLD, ListRetriever, draft, of, passage, run
 
 
 @pytest.mark.parametrize(
@@ -90,3 +92,31 @@ def test_a_sentence_is_cited_by_what_it_adds_to_the_question() -> None:
     assert [(c.quote, c.passage) for c in citations] == [("Fritz Lang", "p1")]
     assert cite("Fritz Lang", "Fritz Lang", WORLD, ["Vienna"]) == cite("Fritz Lang", "Fritz Lang", WORLD)
     assert cite("A thing nobody wrote", "", WORLD, ["Nobody Here"]) == ()
+
+
+# ── names that were not read about ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        ("Where was the director of Metropolis born?", []),
+        ("Where was the director of Nosferatu born?", ["Nosferatu"]),
+        ("Was Fritz Lang older than Friedrich Murnau?", ["Friedrich Murnau"]),
+        ("Was Fritz Murnau a director?", []),  # one of its words was read about: no claim is made
+        ("According to the text, who directed METROPOLIS?", []),
+        ("who was it?", []),
+    ],
+)
+def test_names_that_nothing_read_names(question: str, missing: list[str]) -> None:
+    assert unread(question, [METROPOLIS, LANG], language("en")) == missing
+
+
+def test_names_are_compared_without_case_accents_and_plural() -> None:
+    assert unread("Did the Trémoilles live in Thouars?", [passage("p", "The House of La Tremoille, lords of thouars.")], language("en")) == []
+
+
+def test_an_answer_about_what_was_not_read_says_so() -> None:
+    for name, said in (("Metropolis", []), ("Nosferatu", ["Nothing that was read names “Nosferatu”."])):
+        events = run(f"Who directed the film {name}?", ["Fritz Lang"], "engine.policy=once", retriever=ListRetriever([METROPOLIS]))
+        assert [notice.text for notice in of(events, Notice) if "names" in notice.text] == said

@@ -1,6 +1,6 @@
 """What stays of a run for good: small enough to be committed, enough for every table.
 
-Owns: the compact form of a finished folder, whatever it holds. Does not own: reading it again (records.py, chain_records.py).
+Owns: the compact form of a finished folder, whatever it holds. Does not own: reading it again (records.py, chain_records.py, panels.py).
 """
 
 from __future__ import annotations
@@ -9,12 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from mindchat.evals import chain_records, records
+from mindchat.evals import chain_records, panels, records
 from mindchat.evals.chain_records import ChainRecord
+
+MEASUREMENTS = "measurements.jsonl"
+"""What a probe's folder holds; of it only the report stays."""
 
 
 def keep(folder: Path, target: Path) -> None:
     """Write the compact form of an output folder. Raises UsageError if it holds no run."""
+    if (folder / MEASUREMENTS).is_file():
+        target.mkdir(parents=True, exist_ok=True)
+        records.write_atomically(target / panels.REPORT, records.pretty(panels.read(folder)))
+        return
     chains = chain_records.read_chain_records(folder)
     if not chains:
         records.write_compact(folder, target)

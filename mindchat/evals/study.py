@@ -38,8 +38,9 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     runs: tuple[str, ...]
     """Folders beside study.toml."""
-    kind: Literal["arms", "across", "types", "rind", "chains"] = "arms"
-    """arms: one dataset, a row an arm. across: F1 of each arm on every dataset. types: F1 by question type. rind: AUROC. chains: memory."""
+    kind: Literal["arms", "across", "types", "rind", "chains", "probe"] = "arms"
+    """arms: one dataset, a row an arm. across: F1 of each arm on every dataset. types: F1 by question type. rind: AUROC. chains: memory.
+    probe: its charts."""
     dataset: str = ""
     """For arms and types; "": the folders hold one only."""
     arms: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mindchat.errors import UsageError
-from mindchat.evals import chain_report, chart, detect, paper
+from mindchat.evals import chain_report, chart, detect, panels, paper
 from mindchat.evals.chain_records import read_chain_records
 from mindchat.evals.merge import merge
 from mindchat.evals.records import Record
@@ -238,12 +238,20 @@ def chains(spec: Table, folders: Sequence[Path]) -> Iterator[str]:
     yield from (f"**{line.lstrip('# ')}**" if line.startswith("#") else line for line in body)
 
 
+def probe(spec: Table, folders: Sequence[Path]) -> Iterator[str]:
+    """The charts of a probe and what a measurement costs."""
+    del spec
+    for folder in folders:
+        yield from panels.lines(panels.read(folder), "**")
+
+
 KINDS: Mapping[str, Callable[[Table, Sequence[Path]], Iterator[str]]] = {
     "arms": arms,
     "across": across,
     "types": types,
     "rind": rind,
     "chains": chains,
+    "probe": probe,
 }
 
 

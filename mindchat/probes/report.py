@@ -14,6 +14,7 @@ import msgspec
 
 from mindchat.clean import clean_line
 from mindchat.errors import UsageError
+from mindchat.evals.panels import REPORT, lines
 from mindchat.evals.records import pretty, write_atomically
 from mindchat.probes import PROBES
 from mindchat.probes.cases import Panel, Probe, Record
@@ -86,42 +87,19 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{_cases(found['cases'])}, {found['measurements']} measurements, {found['left_out']} over the window; {clean_line(chosen)}."
     if found["data"]:
         yield f"Questions: {clean_line(found['data']['file'])}, SHA-256 {found['data']['sha256'][:16]}."
-    for title, panels in [("", found["panels"]), *found["groups"].items()]:
-        for panel in (panel for panel in panels if panel["series"]):
-            yield ""
-            yield f"## {clean_line(panel['title'])}{f' · {clean_line(title)}' if title else ''}"
-            yield from _table(msgspec.convert(panel, Panel))
     yield ""
-    yield "## Cost of a measurement"
-    yield ""
-    yield "| repetitions | n | new tokens | cached tokens | seconds |"
-    yield "|---:|---:|---:|---:|---:|"
-    for row in found["cost"]:
-        yield f"| {row['repeat']} | {row['n']} | {row['tokens_new']:.0f} | {row['tokens_cached']:.0f} | {row['seconds']:.2f} |"
+    yield from lines(found)
 
 
 def _cases(count: int) -> str:
     return "1 case" if count == 1 else f"{count} cases"
 
 
-def _table(panel: Panel) -> Iterator[str]:
-    xs = sorted({point.x for series in panel.series for point in series.points})
-    yield ""
-    yield f"{clean_line(panel.y)} [95 % interval] by {clean_line(panel.x)}"
-    yield ""
-    yield "| | " + " | ".join(f"{x:g}" for x in xs) + " | n |"
-    yield "|---|" + "---:|" * (len(xs) + 1)
-    for series in panel.series:
-        points = {point.x: point for point in series.points}
-        cells = [f"{100 * points[x].mean:.1f} [{100 * points[x].low:.1f}, {100 * points[x].high:.1f}]" if x in points else "" for x in xs]
-        yield f"| {clean_line(series.name)} | {' | '.join(cells)} | {max((point.n for point in series.points), default=0)} |"
-
-
 def write(folder: Path) -> dict[str, Any]:
     """report.json, report.md and report.svg into the folder; returns what report.json holds."""
     found = build(folder)
     panels = msgspec.convert(found["panels"], tuple[Panel, ...])
-    write_atomically(folder / "report.json", pretty(found))
+    write_atomically(folder / REPORT, pretty(found))
     write_atomically(folder / "report.md", markdown(found).encode())
     write_atomically(folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {_cases(found['cases'])}", panels).encode())
     return found

@@ -107,6 +107,8 @@ def test_arms_stand_in_the_order_that_is_asked_for(kept: Path) -> None:
         ({"papers": (Beside("dragin-13b", {"once": "two retrievals"}),)}, "two retrievals"),
         ({"kind": "rind"}, "no sentences"),
         ({"kind": "chains"}, "No chain"),
+        ({"kind": "probe", "runs": ("absent",)}, "No probe"),
+        ({"kind": "probe"}, "No probe is kept in first"),
     ],
 )
 def test_what_is_not_there_is_named(kept: Path, changes: dict[str, Any], words: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from mindchat.errors import UsageError
+from mindchat.evals import study
+from mindchat.evals.keep import keep
 from mindchat.probes import PROBES
 from mindchat.probes.cases import Options, Record, Run
 from mindchat.probes.chart import draw
@@ -210,6 +212,11 @@ def test_the_report_is_whole_and_the_same_every_time(name: str, reader: Reader, 
     panels = [{**panel, "series": []} for panel in again["panels"]]
     assert not any(panel["title"] in markdown({**again, "panels": panels, "groups": {}}) for panel in panels), "no table without a row"
     assert again["cost"][0]["tokens_new"] == 7.0
+    keep(folder, tmp_path / "kept" / "small")
+    assert [path.name for path in (tmp_path / "kept" / "small").iterdir()] == ["report.json"]
+    body = study.render(study.Table("x", "X", ("small",), kind="probe"), tmp_path / "kept")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert rows == [line for line in body.splitlines() if line.startswith("|")], "the study's table is the report's"
 
 
 def test_a_hostile_name_stays_text(tmp_path: Path) -> None:

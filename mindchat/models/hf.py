@@ -82,6 +82,7 @@ class HFModel:
             packed.remember(folder, section.arithmetic, now)
         if now.step == "int8":
             packed.save_pack(pack, folder)
+            pack.made.clear()  # the network holds what it computes with
         return loaded
 
     # ── facts ──

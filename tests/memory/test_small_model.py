@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,7 +106,8 @@ def test_a1_two_hundred_turns(world: World, ask: Ask) -> None:
 
 def choices(ask: Ask, n: int) -> None:
     """`n` verifications on a real model: every one is a distribution over the given options, so nothing is left to be parsed."""
-    for name, text, values in people(n):
+    others = (person for person in people(n + n // 100 + 1) if not person[2]["father"].startswith(person[0]))  # "X is X's father" is refused
+    for name, text, values in itertools.islice(others, n):
         slot = parse(ASKED["father"].format(name))
         assert slot is not None
         passage = Passage("p", "/d", name, text, 0, len(text), rank=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
 import pytest
@@ -28,12 +27,9 @@ def choose_first(terminal: Terminal) -> None:
     terminal.wait("▸")
 
 
-@pytest.mark.parametrize("tmux", [True, False], ids=["tmux", "pty"])
-def test_first_day(bare: Desk, tmux: bool) -> None:
+def test_first_day(bare: Desk) -> None:
     """Index, ask, open the citation, inspect and forget a fact, search the sessions, leave; find the session again and resume it."""
-    if tmux and shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed; the same steps run over a pty")
-    with bare.open(tmux=tmux) as terminal:
+    with bare.open() as terminal:
         welcome = terminal.wait(READY)
         assert squeezed("the demo collection, until you index your own") in squeezed(welcome)
         assert "/index ~/Documents" in welcome
@@ -69,7 +65,7 @@ def test_first_day(bare: Desk, tmux: bool) -> None:
     assert bare.json("memory", "search", "green tea", check=False)["facts"] == []
     (session,) = bare.json("sessions", "list")["sessions"]
 
-    with bare.open(tmux=tmux) as terminal:
+    with bare.open() as terminal:
         terminal.wait(READY)
         terminal.press("C-r")
         terminal.wait("search titles, questions and answers")

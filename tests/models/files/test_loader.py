@@ -51,7 +51,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, ModelSection, st
 
     class Backend:
         @classmethod
-        def load(cls, folder: Path, section: ModelSection, *, id: str) -> Any:
+        def load(cls, folder: Path, section: ModelSection, *, id: str, kept: object) -> Any:
             asked.append((folder, section, id))
             return SimpleNamespace(id=id)
 

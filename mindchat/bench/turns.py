@@ -147,8 +147,8 @@ def _made(call: Call, held: int, own: Outcome, seconds: float, cached: int, bare
 def bench_turns(model: HFModel, turns: Sequence[Turn]) -> dict[str, Any]:
     """The report of a conversation: of all turns together, and of how the last one begins. Shares are of prompt tokens, speeds without/with.
 
-    `same_text` is expected where steps and prefill compute alike. With int8 steps it was seen to fail; a likely reason, not yet tested, is that
-    kept words stand in the cache as int8 computed them, while without reuse prefill computes them anew in its own precision.
+    `same_text` is expected where steps and prefill compute alike. Where int8 steps stand beside a prefill in another format it was seen to fail:
+    kept words stand in the cache as int8 computed them, while without reuse prefill computes them anew in its own format.
     `calls_with_other_text` counts the calls that differ.
     """
     made = replay(model, turns)

@@ -102,7 +102,10 @@ def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str
 
 
 def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]:
-    """Names of the question of which nothing that was read has even one word; a question's first word is capitalised for other reasons."""
+    """Names of the question of which nothing that was read has even one word (case, accents and a plural s aside).
+
+    A single name at the very beginning is left out: a question's first word is capitalised for other reasons.
+    """
     held = set(_WORDS.findall(_folded(" ".join(f"{passage.title} {passage.text}" for passage in read))[0]))
     found = []
     for name, start, _, kind in find_names(question, words):

@@ -34,7 +34,7 @@ class ModelSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """[model]"""
 
     name: str = "qwen2.5-coder-0.5b"
-    arithmetic: Literal["auto", "fp32", "bf16", "int8"] = "auto"
+    arithmetic: Literal["auto", "fp32", "fp16", "bf16", "int8"] = "auto"
     threads: NonNegative = 0
     window: NonNegative = 0
     prefill_chunk: Annotated[int, Meta(ge=1, le=128)] = 128

@@ -125,7 +125,7 @@ def test_lenient_loading_keeps_what_is_good_and_reports_the_rest(tmp_path: Path)
         ("layout.repeat=many", "expected auto or a number, got 'many'."),
         ("layout.cot=maybe", "expected bool, got 'maybe'."),
         ("memory.audit=1.5", "expected float <= 1.0, got '1.5'."),
-        ("model.arithmetic=fp64", "expected auto, fp32, bf16 or int8, got 'fp64'."),
+        ("model.arithmetic=fp64", "expected auto, fp32, fp16, bf16 or int8, got 'fp64'."),
         ("model.prefill_chunk=129", "expected int <= 128, got '129'."),
         ("seakr.alpha=0", "expected float > 0.0, got '0'."),
         ("paths.index=docs", "expected array, got 'docs'."),

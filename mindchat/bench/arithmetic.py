@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bench_arithmetic(model: HFModel, text: str, *, tokens: int = 320) -> dict[str, Any]:
-    """Steps in fp32 and in int8 beside transformers' own, and whole passes in fp32, bfloat16 and (where the kernel allows) int8, over one text.
+    """Steps in fp32, fp16 and int8 beside transformers' own, and whole passes in fp32, bfloat16 and as those steps compute, over one text.
 
     Each with its speed against its reference, KL from full precision, change of entropy (means over the text) and share of equal top tokens.
     """
@@ -22,16 +22,17 @@ def bench_arithmetic(model: HFModel, text: str, *, tokens: int = 320) -> dict[st
 
     from mindchat.models import reference
     from mindchat.models.backbone import Backbone
+    from mindchat.models.weights import FORMS
 
     sample = model.vocabulary.continuation(text)[:16]
-    made = (Backbone(model.backbone.model, sample, int8=int8) for int8 in (False, True))
+    made = [Backbone(model.backbone.model, sample, step=step) for step in FORMS]
     ways = {backbone.arithmetic: backbone for backbone in made}
     found = reference.compare(ways, model.vocabulary.continuation(text)[:tokens])
     own = found["transformers"].milliseconds
     rows = {name: {**msgspec.to_builtins(each), "speed": own / each.milliseconds} for name, each in found.items()}
     if model.backbone.stepped:
-        int8 = ways["int8"].fast if "int8" in ways else None
-        passes = reference.compare_prefill(model.backbone, model.vocabulary.continuation(text)[:tokens], int8)
+        steps = [backbone.fast for name, backbone in ways.items() if backbone.fast is not None and name != "fp32"]
+        passes = reference.compare_prefill(model.backbone, model.vocabulary.continuation(text)[:tokens], steps)
         own = passes["prefill fp32"].milliseconds
         rows |= {name: {**msgspec.to_builtins(each), "speed": own / each.milliseconds} for name, each in passes.items()}
     return {"model": model.id, "rows": rows, "versions": versions()}

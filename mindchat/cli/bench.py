@@ -251,7 +251,7 @@ def arithmetic(
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Weight-only int8 steps and bfloat16 prefill beside fp32: speed, KL divergence, change of entropy, share of equal top tokens."""
+    """Steps and prefill in fewer bytes beside fp32: speed, KL divergence, change of entropy, share of equal top tokens."""
     from mindchat import bench
 
     show(bench.bench_arithmetic(_load([*(sets or []), "model.arithmetic=fp32"], model), _text(), tokens=tokens), json)

@@ -45,7 +45,7 @@ def pairs(
     out: Annotated[Path, typer.Option("--out", metavar="FILE.jsonl", dir_okay=False, help="Where every pair is kept; the same file goes on.")],
     model: options.ModelName = None,
     n: Annotated[int, typer.Option("-n", min=1, help="The first so many questions.")] = 40,
-    arithmetic: Annotated[str, typer.Option("--arithmetic", help="What is held against fp32: auto, int8 or bf16.")] = "auto",
+    arithmetic: Annotated[str, typer.Option("--arithmetic", help="What is held against fp32: auto, fp16, int8 or bf16.")] = "auto",
     peak: Annotated[bool, typer.Option("--peak/--no-peak", help="Measure peak memory, with one more start of each.")] = True,
     json: options.Json = False,
     sets: options.Sets = None,
@@ -57,7 +57,7 @@ def pairs(
     from mindchat.evals import datasets, pairs
     from mindchat.prompts import COMPOSERS
 
-    options.one_of("arithmetic", ("auto", "int8", "bf16"), arithmetic)
+    options.one_of("arithmetic", ("auto", "fp16", "int8", "bf16"), arithmetic)
     items = list(itertools.islice(datasets.load(questions), n))
     setups = {name: load([*(sets or []), f"model.arithmetic={name}"], {"model.name": model}) for name in (BASE, arithmetic)}
     options.check_names(setups[BASE])

@@ -17,26 +17,29 @@ import torch
 
 from mindchat.models import fast, weights
 from mindchat.models.cache import KV, windows_of
-from mindchat.models.race import Raced, race
+from mindchat.models.race import race
 from mindchat.paths import find_paths, private
 
 WORTH = 1.3
-"""Int8 must be this many times as fast: it rounds weights, so it has to bring something."""
+"""Rounded weights must be this many times as fast as full ones: they have to bring something."""
+RIVALS: tuple[weights.Step, ...] = ("fp16", "int8")
+"""The first that this machine can compute with stands against fp32: fp16 changes next to nothing, int8 is what is left without its kernel."""
 
 
-def prefers_int8(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: weights.Pack | None = None) -> Raced:
-    """Whether weight-only int8 is worth it for this network here. A sure answer is kept in `memo` (default: the user's cache folder)."""
+def quickest_step(model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: weights.Pack | None = None) -> tuple[weights.Step, bool]:
+    """What this network shall step with here, and whether that is sure. A sure answer is kept in `memo` (default: the user's cache folder)."""
     memo = find_paths().cache / "arithmetic.json" if memo is None else memo
-    known, key = _read(memo), _key(model.config)
+    rival = next(step for step in RIVALS if weights.possible(step))
+    known, key = _read(memo), f"{rival} {_key(model.config)}"
     if key in known:
-        return Raced(known[key], won=known[key] >= WORTH, sure=True)
-    full, packed = (fast.build(model, int8=int8, pack=pack) for int8 in (False, True))
-    if full is None or packed is None:  # another layout, or another place: a graphics processor has its own arithmetic
-        return Raced(0.0, won=False, sure=True)
-    found = race(_stepping(model, full, sample), _stepping(model, packed, sample), WORTH)
+        return (rival if known[key] >= WORTH else "fp32"), True
+    full, fewer = (fast.build(model, step=step, pack=pack) for step in ("fp32", rival))
+    if full is None or fewer is None:  # another layout, or another place: a graphics processor has its own arithmetic
+        return "fp32", True
+    found = race(_stepping(model, full, sample), _stepping(model, fewer, sample), WORTH)
     if found.sure:
         _write(memo, known | {key: found.ratio})
-    return found
+    return (rival if found.won else "fp32"), found.sure
 
 
 def _key(config: Any) -> str:

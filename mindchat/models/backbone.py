@@ -15,27 +15,39 @@ import torch
 from torch import Tensor
 
 from mindchat.errors import ModelMissingError
-from mindchat.models import attention, fast, weights
+from mindchat.models import attention, fast, prefill, weights
 from mindchat.models.cache import KV, windows_of
 from mindchat.models.signals import entropy_of, log_probabilities
 
 _CHECKED = 3
 """Steps that the self-checks at load compare."""
-_MAX_KL = {False: 1e-4, True: 0.1}
-"""Largest Kullback-Leibler divergence, nats, of the fast step's distributions from the network's own: full precision, int8."""
+_MAX_KL = {"fp32": 1e-4, "fp16": 0.02, "int8": 0.1}
+"""Largest Kullback-Leibler divergence, nats, of the fast step's distributions from the network's own."""
 
-_MAX_PREFILL_KL = {"bf16": 0.02, "int8": 0.1}
-"""The same for what a prefill computes with."""
+_MAX_NARROW_KL = 0.02
+"""The same for a prefill with bfloat16 projections."""
+
+
+_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+_TOLERATED = {"int8": torch.int8, "fp16": torch.float16}
+"""Which tolerance attention rows of a step have, if not that of the network's own numbers."""
 
 
 class Backbone:
     """A network ready to be fed. `sample` is a short text's ids, for the self-check.
 
-    `known` (step, measures): an earlier check's outcome on this machine, which stands for a new one. `pack`: rounded weights.
+    `step`: what a step shall compute with, if that keeps to the network's distributions. `known` (step, measures): an earlier check's outcome on
+    this machine, which stands for a new one. `pack`: rounded weights.
     """
 
     def __init__(
-        self, model: Any, sample: Sequence[int], *, int8: bool = False, pack: weights.Pack | None = None, known: tuple[str, bool] | None = None
+        self,
+        model: Any,
+        sample: Sequence[int],
+        *,
+        step: weights.Step = "fp32",
+        pack: weights.Pack | None = None,
+        known: tuple[weights.Step | None, bool] | None = None,
     ) -> None:
         self.model = model
         self.device: torch.device = model.device
@@ -54,22 +66,18 @@ class Backbone:
         self.fast: fast.FastStep | None = None
         self._probe: attention.Probe | None = None
         self._pack = weights.Pack() if pack is None else pack
-        self.prefill: weights.Prefill = ""
-        """What a prefill computes with: "int8" as the steps do, "bf16" projections, or "" the network as it was loaded."""
+        self.prefill: prefill.Prefill = ""
+        """What a prefill computes with beside the steps."""
         self.settled = True
         """Whether what was measured to choose the arithmetic can be relied on, and so may be kept for the next load."""
         ids = torch.tensor([list(sample)], device=self.device)
-        self.measures = self._check(ids, int8=int8) if known is None else self._trust(ids, *known)
+        self.measures = self._check(ids, step) if known is None else self._trust(ids, *known)
         """Whether step() gives attention rows, checked against eager attention: the model must not pretend."""
 
     @property
     def arithmetic(self) -> str:
-        """What one decoding step computes with: int8 (weights only), fp32, bf16 …"""
-        return (
-            "int8"
-            if self.fast is not None and self.fast.int8
-            else {torch.float32: "fp32", torch.bfloat16: "bf16"}.get(self.model.dtype, str(self.model.dtype))
-        )
+        """What one decoding step computes with: fp16 or int8 (weights only), fp32, bf16 …"""
+        return self.stepped or _NAMES.get(self.model.dtype, str(self.model.dtype))
 
     def fresh(self) -> KV:
         """An empty cache for one sequence."""
@@ -79,7 +87,7 @@ class Backbone:
     @torch.inference_mode()
     def forward(self, ids: Tensor, kv: KV, logits: int = 0) -> Tensor | None:
         """Feed ids (B, T) behind what kv holds; logits of the last `logits` positions (B, logits, V), or None for 0."""
-        if self.prefill == "int8" and self.fast is not None:
+        if self.prefill == "step" and self.fast is not None:
             return self.fast.chunk(ids, kv, logits)
         return self._through(ids, kv, logits)
 
@@ -136,7 +144,7 @@ class Backbone:
         return torch.nn.functional.pad(row, (kv.length - row.shape[1], 0))
 
     @torch.inference_mode()
-    def _check(self, ids: Tensor, *, int8: bool) -> bool:
+    def _check(self, ids: Tensor, asked: weights.Step) -> bool:
         """Choose the step: the fast one if its distributions on the sample are the network's own. Returns whether its rows are right too."""
         registered = self.model.config._attn_implementation == attention.NAME
         first = ids.shape[1] - _CHECKED
@@ -144,13 +152,14 @@ class Backbone:
         start = self.fresh()
         self.forward(ids[:, :first], start)
         self.measures = True  # for the time of the check
-        for precision in dict.fromkeys((int8, False)):
-            self.fast = fast.build(self.model, int8=precision, pack=self._pack)
+        wanted: tuple[weights.Step, ...] = (asked, "fp32")
+        for step in dict.fromkeys(wanted):
+            self.fast = fast.build(self.model, step=step, pack=self._pack)
             if self.fast is None:
-                break
+                continue
             mine, measured = self._steps(ids[:, first:], start)
-            if self._divergence(logits[first:], mine) <= _MAX_KL[precision]:
-                return rows is not None and attention.agrees(measured, rows, torch.int8 if precision else self.model.dtype)
+            if self._divergence(logits[first:], mine) <= _MAX_KL[step]:
+                return rows is not None and attention.agrees(measured, rows, _TOLERATED.get(step, self.model.dtype))
             self.fast = None
         self._probe = attention.attach(self.model, ids) if registered else None
         if self._probe is None or rows is None:
@@ -158,40 +167,40 @@ class Backbone:
         return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
 
     @property
-    def stepped(self) -> str:
-        """Which step was chosen: int8, fp32, or "" for transformers' own."""
-        return "" if self.fast is None else "int8" if self.fast.int8 else "fp32"
+    def stepped(self) -> weights.Step | None:
+        """Which fast step was chosen; None for transformers' own."""
+        return None if self.fast is None else self.fast.step
 
-    def _trust(self, ids: Tensor, step: str, measures: bool) -> bool:
+    def _trust(self, ids: Tensor, step: weights.Step | None, measures: bool) -> bool:
         """Take the step that an earlier check chose."""
-        self.fast = fast.build(self.model, int8=step == "int8", pack=self._pack) if step else None
+        self.fast = fast.build(self.model, step=step, pack=self._pack) if step else None
         if self.stepped != step:
-            return self._check(ids, int8=step == "int8")
+            return self._check(ids, step or "fp32")
         if self.fast is None and measures:
             self._probe = attention.attach(self.model, ids)
         return measures
 
     @torch.inference_mode()
-    def choose_prefill(self, sample: Sequence[int], known: weights.Prefill | None = None) -> None:
-        """What a prefill beside int8 steps computes with: the quickest here that changes next to nothing. May change the network in place.
+    def choose_prefill(self, sample: Sequence[int], known: prefill.Prefill | None = None) -> None:
+        """What a prefill computes with beside steps of fewer bytes: the quickest here that changes next to nothing. May change the network in place.
 
         `known`: an earlier choice on this machine, which stands for a new one.
         """
-        if self.stepped != "int8" or self.fast is None:
+        if self.stepped in (None, "fp32") or self.fast is None:
             return
-        kind, sure = (known, True) if known is not None else weights.quickest_prefill()
+        kind, sure = (known, True) if known is not None else prefill.quickest_prefill(self.fast.step)
         self.settled = self.settled and sure
         if not kind:
             return
         ids = torch.tensor([list(sample)], device=self.device)
         own = self.model(input_ids=ids, use_cache=False).logits[0] if known is None else None
-        undo = weights.narrow(self.model, self._pack) if kind == "bf16" else None
+        undo = prefill.narrow(self.model, self._pack) if kind == "bf16" else None
         self.prefill = kind
         if own is None:
             return
         mine = self.forward(ids, self.fresh(), len(sample))
         assert mine is not None
-        if self._divergence(own, mine[0]) > _MAX_PREFILL_KL[kind]:
+        if self._divergence(own, mine[0]) > (_MAX_NARROW_KL if kind == "bf16" else _MAX_KL[self.fast.step]):
             self.prefill = ""
             if undo is not None:
                 undo()

@@ -18,9 +18,11 @@ from mindchat.errors import ModelMissingError, ModelTooLargeError
 from mindchat.models.catalogue import Entry, catalogue
 from mindchat.models.download import megabytes
 
-WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0, "int8": 5.0}
-"""Bytes a parameter: int8 holds the fp32 weights as well, for the prefill (see weights_of for processors with bfloat16)."""
-CACHE_BYTES = {"fp32": 4.0, "bf16": 2.0, "int8": 4.0}
+WEIGHT_BYTES = {"fp32": 4.0, "fp16": 6.0, "bf16": 2.0, "int8": 5.0}
+"""Bytes a parameter at most: fp16 and int8 are copies beside the full weights (weights_of knows where those are not held)."""
+COPIED = {"fp16": 2, "int8": 1}
+"""Arithmetics that stand beside the full weights, quickest copy first: bytes a copied weight."""
+CACHE_BYTES = {"fp32": 4.0, "fp16": 4.0, "bf16": 2.0, "int8": 4.0}
 """Bytes a number of the key-value cache."""
 BASE = 500_000_000
 """Interpreter, torch and transformers (250 MB measured with nothing loaded), and the activations of one prefill chunk, bytes."""
@@ -44,6 +46,8 @@ class Shape(Struct, frozen=True):
     """Width; 0 if unknown."""
     tied: bool = False
     """Whether the head is the embedding."""
+    mapped: bool = False
+    """Whether every stored number is fp32, as we convert them: such files are mapped, and what no one reads takes no memory."""
 
 
 class Estimate(Struct, frozen=True):
@@ -74,8 +78,9 @@ def shape_of_folder(folder: Path) -> Shape:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         text = config.get("text_config") or config
         heads = int(text["num_attention_heads"])
+        tensors = [tensor for file in sorted(folder.glob("*.safetensors")) for tensor in _tensors(file)]
         return Shape(
-            parameters=sum(math.prod(shape) for file in sorted(folder.glob("*.safetensors")) for shape in _tensor_shapes(file)),
+            parameters=sum(math.prod(shape) for _, shape in tensors),
             window=int(text.get("max_position_embeddings") or MINIMUM_WINDOW),
             layers=int(text["num_hidden_layers"]),
             kv_heads=int(text.get("num_key_value_heads") or heads),
@@ -83,19 +88,20 @@ def shape_of_folder(folder: Path) -> Shape:
             vocabulary=int(text["vocab_size"]),
             hidden=int(text["hidden_size"]),
             tied=bool(text.get("tie_word_embeddings", False)),
+            mapped=all(kind == "F32" for kind, _ in tensors),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelMissingError(f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors.") from error
 
 
-def _tensor_shapes(file: Path) -> list[list[int]]:
-    """Shapes in a safetensors file: 8 bytes of length (little endian), then a JSON header of that length."""
+def _tensors(file: Path) -> list[tuple[str, list[int]]]:
+    """Number format and shape of each tensor in a safetensors file: 8 bytes of length (little endian), then a JSON header of that length."""
     with file.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
         if not 0 < length < 100_000_000:
             raise ValueError(f"{file.name} is no safetensors file")
         header: dict[str, Any] = json.loads(handle.read(length))
-    return [list(map(int, tensor["shape"])) for name, tensor in header.items() if name != "__metadata__"]
+    return [(str(tensor.get("dtype")), list(map(int, tensor["shape"]))) for name, tensor in header.items() if name != "__metadata__"]
 
 
 def estimate(shape: Shape, *, arithmetic: str = "fp32", window: int = 0, cache_mb: int = 0) -> Estimate:
@@ -108,23 +114,33 @@ def estimate(shape: Shape, *, arithmetic: str = "fp32", window: int = 0, cache_m
 
 
 def weights_of(shape: Shape, arithmetic: str) -> int:
-    """Bytes of the weights in use. In int8 on a processor with bfloat16 the layers' full weights are replaced by bfloat16 copies: 1 + 2 bytes a
-    parameter, and 4 more for embedding and head, which stay exact."""
-    if arithmetic != "int8" or not shape.hidden or not computes_bfloat16():
+    """Bytes of the weights in use.
+
+    Of copied arithmetics: the copy; beside it the layers' full weights, unless they are mapped and nothing reads them (one kernel serves steps and
+    prefill on x86 with AVX2), or bfloat16 copies, 2 bytes, on processors that may prefill with those; and 4 bytes for embedding and head, which
+    stay exact.
+    """
+    if arithmetic not in COPIED or not shape.hidden:
         return int(shape.parameters * WEIGHT_BYTES[arithmetic])
     outer = shape.vocabulary * shape.hidden
     head, outer = outer, outer * (1 if shape.tied else 2)
     layers = max(shape.parameters - outer, 0)
-    return 3 * layers + 4 * outer + head
+    beside = 2 if has(_BFLOAT16) else 0 if shape.mapped and has(_AVX2) else 4
+    return (COPIED[arithmetic] + beside) * layers + 4 * outer + head
 
 
-def computes_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether the processor has bfloat16 dot products (x86: avx512_bf16, amx_bf16; Arm: bf16), as Linux lists them; False if it does not say."""
+_BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
+"""Dot products of bfloat16: on x86 by the first two, on Arm by the last."""
+_AVX2 = frozenset({"avx2"})
+
+
+def has(features: frozenset[str], cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processor has one of these features, as Linux lists them; False if it does not say."""
     try:
         words = set(cpuinfo.read_text(encoding="utf-8", errors="replace").split())
     except OSError:
         return False
-    return bool(words & {"avx512_bf16", "amx_bf16", "bf16"})
+    return bool(words & features)
 
 
 def available_memory() -> int:
@@ -149,15 +165,15 @@ def _container_rest(root: Path = Path("/sys/fs/cgroup")) -> list[int]:
 
 
 def fit(shape: Shape, *, name: str, arithmetic: str, window: int, cache_mb: int, available: int | None = None) -> Estimate:
-    """The estimate of what will be used: "auto" takes int8 if it fits, else fp32, else bf16; an unset window (0) shrinks, by halves, to what fits.
+    """The estimate of what will be used: "auto" takes fp16 if it fits, else int8, fp32, bf16; an unset window (0) shrinks, by halves, to what fits.
 
-    A larger window counts for more than the faster arithmetic: int8 is only taken if it costs no window that fp32 would have.
+    A larger window counts for more than the faster arithmetic: a copy is only taken if it costs no window that fp32 would have.
 
     Raises ModelTooLargeError naming both numbers and the nearest thing that would fit.
     """
     free = available_memory() if available is None else available
     tried: list[Estimate] = []
-    for kinds in (("int8", "fp32"), ("bf16",)) if arithmetic == "auto" else ((arithmetic,),):
+    for kinds in ((*COPIED, "fp32"), ("bf16",)) if arithmetic == "auto" else ((arithmetic,),):
         tokens = window or shape.window
         while True:
             tried += [estimate(shape, arithmetic=kind, window=tokens, cache_mb=cache_mb) for kind in kinds]

@@ -1,31 +1,30 @@
 """The network's layers with less of everything: fewer bytes of weights read, fewer calls from Python.
 
 Owns: passes of plain decoder networks (Llama, Qwen2, Qwen3, Mistral and what shares their layout) over one token or many, in fp32 or with
-weight-only int8. Does not own: the projections (weights). Falls back by itself: build() returns None for other layouts.
-Why int8 this way: decoding one token reads every weight once, so bytes decide. Weights are rounded to int8 per output channel; activations keep
-fourteen bits (digits) or are bfloat16, because rounding *them* to int8 ruins outliers and, with them, the entropies that RIND reads. The residual
-stream, norms, attention and the likeliest logits stay fp32.
+weights of fewer bytes. Does not own: the projections (weights). Falls back by itself: build() returns None for other layouts.
+Why fewer bytes: decoding one token reads every weight once, so bytes decide. Only weights are rounded: activations keep fp32 (half), fourteen bits
+(digits) or bfloat16, because rounding *them* to int8 ruins outliers and, with them, the entropies that RIND reads. The residual stream, norms,
+attention and the likeliest logits stay fp32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mindchat.models import attention, digits
+from mindchat.models import attention
 from mindchat.models.cache import KV
-from mindchat.models.weights import WIDEST, Pack, Projection, full, rounded
+from mindchat.models.weights import HEAD, INT8, WIDEST, Pack, Projection, Step, form_of, possible, uniform
 
 LAYOUTS = frozenset({"llama", "qwen2", "qwen3", "mistral"})
 ROPES = frozenset({"default", "linear", "llama3", "yarn"})
 """Rotary variants whose angles do not depend on how long the text already is."""
 REFINED = 128
-"""Logits computed again from the full weights: int8 finds the likely ones, fp32 ranks and weighs them."""
+"""Logits computed again from the full weights where the head is int8: it finds the likely ones, fp32 ranks and weighs them."""
 
 
 Masks = dict[tuple[int, int | None], Tensor]
@@ -49,19 +48,23 @@ class _Layer:
 class FastStep:
     """Passes over B sequences of equal length."""
 
-    def __init__(self, model: Any, *, int8: bool, pack: Pack | None = None) -> None:
+    def __init__(self, model: Any, *, step: Step, pack: Pack | None = None) -> None:
         config, decoder = model.config, model.get_decoder()
-        make = partial(rounded if int8 else full, pack=pack or Pack())
-        self.int8 = int8
-        self.whole = int8 and digits.available()
+        pack = pack or Pack()
+        self.step: Step = step
+        self.uniform = uniform(step)
         """Whether many tokens are computed as one is, so that chunk() may stand for the prefill."""
+
+        def make(parts: list[Any], name: str, *, finer: bool = False) -> Projection:
+            return form_of(step, name).make(parts, name, pack, finer=finer)
+
         self._embed, self._rotary, self._head = decoder.embed_tokens, decoder.rotary_emb, model.lm_head
         self._norm = decoder.norm.weight
         self._eps = float(config.rms_norm_eps)
         self._queries, self._groups = config.num_attention_heads, config.num_key_value_heads
         self._size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
         self._layers = [_Layer(layer, make, f"layer{i}") for i, layer in enumerate(decoder.layers)]
-        self._to_logits = make([model.lm_head], "head")
+        self._to_logits = make([model.lm_head], HEAD)
         self._cos = self._sin = torch.empty(0)
         self._middle = max(len(self._layers) // 2 - 1, 0)
 
@@ -131,9 +134,9 @@ class FastStep:
         return attention.attention_row(query.reshape(batch, h, 1, size), keys, None, layer.scale) if row else None
 
     def _logits(self, x: Tensor) -> Tensor:
-        """Logits (R, V) in fp32; with int8 the likeliest REFINED of each row are computed from the full weights."""
+        """Logits (R, V) in fp32; of an int8 head the likeliest REFINED of each row are computed from the full weights."""
         logits = self._to_logits(x).float()
-        if self.int8 and (self.whole or len(x) <= WIDEST):
+        if form_of(self.step, HEAD) is INT8 and (self.uniform or len(x) <= WIDEST):
             for at in range(0, len(x), WIDEST):
                 some, row = x[at : at + WIDEST], logits[at : at + WIDEST]
                 likely = row.topk(min(REFINED, row.shape[-1]), dim=-1).indices  # (R, 128)
@@ -158,8 +161,8 @@ def _mask(queries: int, keys: int, window: int | None) -> Tensor:
     return seen if window is None else seen & (key > at - window)
 
 
-def build(model: Any, *, int8: bool, pack: Pack | None = None) -> FastStep | None:
-    """A fast step for this network, or None if its layout or place is not one of ours."""
+def build(model: Any, *, step: Step, pack: Pack | None = None) -> FastStep | None:
+    """A fast step for this network, or None if its layout or place is not one of ours, or there is no kernel."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     known = (
@@ -170,5 +173,6 @@ def build(model: Any, *, int8: bool, pack: Pack | None = None) -> FastStep | Non
         and rope.get("rope_type", "default") in ROPES
         and float(rope.get("partial_rotary_factor", 1.0)) == 1.0
         and model.lm_head.bias is None
+        and possible(step)
     )
-    return FastStep(model, int8=int8, pack=pack) if known else None
+    return FastStep(model, step=step, pack=pack) if known else None

@@ -20,7 +20,7 @@ from transformers.utils import logging
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, ModelMissingError, WindowError
 from mindchat.models import attention, packed, weights
-from mindchat.models.arithmetic import prefers_int8
+from mindchat.models.arithmetic import quickest_step
 from mindchat.models.backbone import Backbone
 from mindchat.models.cache import Line, PrefixStore, shared
 from mindchat.models.decoding import Greedy, Request
@@ -32,14 +32,26 @@ from mindchat.ports import NEVER, Cancel
 from mindchat.values import Choice, Draft, Piece, Prefilled, Prompt, Signal, Span, StreamItem, Token
 
 _SAMPLE = "Paris is the capital of France, and its river is the Seine."
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.float32, "auto": torch.float32}
+_DTYPES = {"bf16": torch.bfloat16}
+"""What the network is loaded in, if not in fp32: steps of fewer bytes stand beside the full weights."""
+
+
+_STEPS: dict[str, weights.Step] = {"fp16": "fp16", "int8": "int8"}
+"""What a step is asked to compute with, if not with what the network is loaded in."""
 
 
 class HFModel:
     """A causal language model with its signals. Implements mindchat.ports.Model."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, section: ModelSection, *, id: str, pack: weights.Pack | None = None, known: tuple[str, bool] | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        section: ModelSection,
+        *,
+        id: str,
+        pack: weights.Pack | None = None,
+        known: tuple[weights.Step | None, bool] | None = None,
     ) -> None:
         self.section = section
         self._id = id
@@ -48,10 +60,12 @@ class HFModel:
             raise ModelMissingError(f"The tokenizer of {id} spells words in a way that is not supported.", "Choose a model with a BPE vocabulary.")
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
-        raced = prefers_int8(model, sample, pack=pack) if known is None and section.arithmetic == "auto" else None
-        int8 = known is None and (section.arithmetic == "int8" if raced is None else raced.won)
-        self.backbone = Backbone(model, sample, int8=int8, pack=pack, known=known)
-        self.backbone.settled = raced is None or raced.sure
+        step: weights.Step = "fp32"
+        sure = True
+        if known is None:
+            step, sure = quickest_step(model, sample, pack=pack) if section.arithmetic == "auto" else (_STEPS.get(section.arithmetic, step), True)
+        self.backbone = Backbone(model, sample, step=step, pack=pack, known=known)
+        self.backbone.settled = sure
         self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
@@ -67,7 +81,7 @@ class HFModel:
         pack, verdict = kept.pack, kept.verdict
         gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
         device = "cuda" if gpus else "cpu"
-        dtype = torch.bfloat16 if device == "cuda" and section.arithmetic == "auto" else _DTYPES[section.arithmetic]
+        dtype = torch.bfloat16 if device == "cuda" and section.arithmetic == "auto" else _DTYPES.get(section.arithmetic, torch.float32)
         logging.disable_progress_bar()  # it writes over the screen
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         name = attention.register()
@@ -80,7 +94,7 @@ class HFModel:
         now = packed.Verdict(network.stepped, network.measures, network.prefill)
         if now != verdict and network.settled:
             packed.remember(folder, section.arithmetic, now)
-        if now.step == "int8":
+        if now.step in ("fp16", "int8"):
             packed.save_pack(pack, folder)
             pack.made.clear()  # the network holds what it computes with
         return loaded

@@ -1,7 +1,7 @@
-"""What a load would otherwise compute each time: int8 and bfloat16 copies of the weights, and the outcome of the self-checks.
+"""What a load would otherwise compute each time: copies of the weights in fewer bytes, and the outcome of the self-checks.
 
-Owns: the file int8.pack beside an installed model (written once, in one step, mapped afterwards), verdicts in the user's cache folder.
-Does not own: how weights are rounded (fast), what is checked (backbone). A user's own folder is never written to: it has no manifest.
+Owns: the file weights.pack beside an installed model (written once, in one step, mapped afterwards), verdicts in the user's cache folder.
+Does not own: how weights are rounded (weights), what is checked (backbone). A user's own folder is never written to: it has no manifest.
 A pack belongs to the model's hash; a verdict also to the machine, the libraries and the code that was checked.
 """
 
@@ -21,27 +21,26 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
-from mindchat.models import digits, weights
+from mindchat.models import prefill, weights
 from mindchat.models.manifest import read_manifest
 from mindchat.paths import find_paths, private
 
-VERSION = 2
+VERSION = 3
 """Raised when packs of an older version must be made again."""
-NAME = "int8.pack"
+NAME = "weights.pack"
 """A safetensors file; its name keeps it apart from the weights, which are found by their suffix."""
 KEPT_VERDICTS = 200
-_CHECKED = ("fast", "weights", "digits", "backbone", "attention", "race")
+_JUDGED = ("fast", "weights", "half", "digits", "prefill", "backbone", "attention", "race")
 """Modules whose code a verdict is about."""
 
 
 class Verdict(Struct, frozen=True):
     """What the self-checks at load found."""
 
-    step: str
-    """int8, fp32, or "" for transformers' own step."""
+    step: weights.Step | None
+    """None: transformers' own step."""
     measures: bool
-    prefill: weights.Prefill
-    """What a prefill computes with beside int8 steps."""
+    prefill: prefill.Prefill
 
 
 class Kept(Struct, frozen=True):
@@ -52,12 +51,12 @@ class Kept(Struct, frozen=True):
 
 
 def recalled(folder: Path, arithmetic: str, threads: int = 0) -> Kept:
-    """What is kept of this model for this machine. Its int8 weights are being arranged from now on, beside whatever follows."""
+    """What is kept of this model for this machine. Its weights are being arranged from now on, beside whatever follows."""
     if threads:
         torch.set_num_threads(threads)
     found = Kept(open_pack(folder), recall(folder, arithmetic))
-    if found.verdict is not None and found.verdict.step == "int8" and digits.available():
-        found.pack.begin()
+    if found.verdict is not None and found.verdict.step is not None:
+        found.pack.begin(found.verdict.step)
     return found
 
 
@@ -107,7 +106,7 @@ def save_pack(pack: weights.Pack, folder: Path) -> bool:
 
 def _verdict_key(folder: Path, asked: str) -> str:
     code = hashlib.sha256()
-    for name in _CHECKED:
+    for name in _JUDGED:
         code.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     machine = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()} {torch.get_num_threads()} {torch.cuda.is_available()}"
     return " | ".join((key_of(folder), asked, machine, torch.__version__, version("transformers"), code.hexdigest()[:16]))

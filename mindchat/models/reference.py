@@ -15,7 +15,7 @@ from msgspec import Struct
 from torch import Tensor
 
 from mindchat.errors import CapabilityError
-from mindchat.models import attention, weights
+from mindchat.models import attention, prefill
 from mindchat.models.backbone import Backbone
 from mindchat.models.fast import FastStep
 from mindchat.models.signals import entropy_of, log_probabilities
@@ -104,25 +104,24 @@ class Compared(Struct, frozen=True):
 
 
 @torch.inference_mode()
-def compare_prefill(backbone: Backbone, ids: Sequence[int], int8: FastStep | None = None, repeats: int = 3) -> dict[str, Compared]:
-    """One pass over a text in full precision, with bfloat16 projections and as `int8` computes, in turn; milliseconds are those of the whole pass.
+def compare_prefill(backbone: Backbone, ids: Sequence[int], steps: Sequence[FastStep] = (), repeats: int = 3) -> dict[str, Compared]:
+    """One pass over a text in full precision, with bfloat16 projections and as these steps compute, in turn; milliseconds: the whole pass.
 
     Raises CapabilityError where the network has no such form (other precisions, other layouts).
     """
-    if backbone.stepped == "" or backbone.model.dtype != torch.float32:
+    if backbone.stepped is None or backbone.model.dtype != torch.float32:
         raise CapabilityError("The prefill in bfloat16 stands beside the fast step in fp32 only.", "Load the model with model.arithmetic = fp32.")
     text = torch.tensor([list(ids)], device=backbone.device)
     spent: dict[str, list[float]] = {"prefill fp32": [], "prefill bf16": []}
     logits: dict[str, Tensor] = {}
-    if int8 is not None and int8.whole:
-        spent["prefill int8"] = []
+    alike = {f"prefill {step.step}": step.chunk for step in steps if step.uniform}
+    spent |= {name: [] for name in alike}
     for _ in range(repeats):
         for name in spent:
-            widen = weights.narrow(backbone.model) if name == "prefill bf16" else None
+            widen = prefill.narrow(backbone.model) if name == "prefill bf16" else None
             try:
                 started = time.perf_counter()
-                way = int8.chunk if int8 is not None and name == "prefill int8" else backbone.forward
-                found = way(text, backbone.fresh(), len(ids))
+                found = alike.get(name, backbone.forward)(text, backbone.fresh(), len(ids))
                 spent[name].append(time.perf_counter() - started)
             finally:
                 if widen is not None:

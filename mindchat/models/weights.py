@@ -1,30 +1,32 @@
 """The projections of a network in other number formats, made once and kept.
 
-Owns: rounding weights to int8, projections with full and with rounded weights, bfloat16 projections for prefill, the pack that keeps what was made.
-Does not own: whole-number arithmetic (digits), the network around the projections (fast), the pack's file (packed).
+Owns: the forms a projection can take, which form which arithmetic uses, rounding weights, the pack that keeps what was made.
+Does not own: the kernels (half, digits), the network around the projections (fast), the pack's file (packed), other ways to prefill (prefill).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from types import ModuleType
+from typing import Any, Literal
 
 import torch
+from msgspec import Struct
 from torch import Tensor, nn
-from torch.nn import functional
 
-from mindchat.models import digits
-from mindchat.models.race import race
+from mindchat.models import digits, half
 
 WIDEST = 8
 """Most rows that torch's own int8 kernel is given: its work grows with each, while full weights are read once for all."""
-NARROW = "narrow."
-"""Begins the names of bfloat16 weights in a pack."""
+HEAD = "head"
+"""The name of the projection to logits; the others are the layers'."""
 _BLOCK = 1 << 18
 _PACKERS = 2
 Projection = Callable[[Tensor], Tensor]
 """Rows (R, K) fp32 to rows (R, N) fp32."""
+Step = Literal["fp32", "fp16", "int8"]
+"""What a step computes with: fp32 throughout, or weights of fewer bytes and fp32 around them."""
 
 
 class Pack:
@@ -50,20 +52,22 @@ class Pack:
             for name in [name for name in place if name.startswith(prefix)]:
                 del place[name]
 
-    def arranged(self, name: str, weight: Tensor, scale: Tensor) -> Any:
-        """The kernel's own arrangement of a rounded weight; arranged once, however many steps are built from it."""
+    def arranged(self, name: str, arrange: Callable[[], Any]) -> Any:
+        """A kernel's own arrangement of a weight; arranged once, however many steps are built from it."""
         if name not in self._ready:
             self._ready[name] = Future()
-            self._ready[name].set_result(digits.arrange(weight, scale))
+            self._ready[name].set_result(arrange())
         return self._ready[name].result()
 
-    def begin(self) -> None:
-        """Arrange what is held on threads of its own (the work holds no interpreter lock), while the network is being loaded."""
+    def begin(self, step: Step) -> None:
+        """Arrange what is held for this step on threads of its own (the work holds no interpreter lock), while the network is being loaded."""
         pool = ThreadPoolExecutor(_PACKERS, "arrange")
-        for name, weight in self.held.items():
-            stem, _, kind = name.rpartition(".")
-            if kind == "weight" and f"{stem}.scale" in self.held:
-                self._ready[stem] = pool.submit(digits.arrange, weight, self.held[f"{stem}.scale"])
+        for key in self.held:
+            name, _, kind = key.rpartition(".")
+            form = form_of(step, name)
+            parts = [self.held.get(f"{name}.{part}") for part in form.parts]
+            if form.kernel is not None and kind == form.parts[0] and form.uniform and all(part is not None for part in parts):
+                self._ready[key] = pool.submit(form.kernel.arrange, *parts)
         pool.shutdown(wait=False)
 
 
@@ -89,6 +93,17 @@ def full(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False) 
     return lambda x: torch.cat([part(x) for part in parts], dim=-1)
 
 
+def halved(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False) -> Projection:
+    """The same with fp16 weights, in one call."""
+
+    def made() -> tuple[Tensor]:
+        whole = torch.cat([part.weight.detach() for part in parts])
+        return (whole.clamp(-half.LARGEST, half.LARGEST).half(),)
+
+    (weight,) = pack.get((f"{name}.half",), made)
+    return _finished(half.Half(pack.arranged(f"{name}.half", lambda: half.arrange(weight))), 0, _bias(parts))
+
+
 def rounded(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False) -> Projection:
     """The same with int8 weights, in one call.
 
@@ -105,11 +120,15 @@ def rounded(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = Fals
         return torch.cat([w for w, _ in found]), torch.cat([s for _, s in found])
 
     weight, scale = pack.get((f"{name}.weight", f"{name}.scale"), made)
-    bias = None if parts[0].bias is None else torch.cat([part.bias.detach() for part in parts])
+    bias = _bias(parts)
     if digits.available():
-        return _finished(digits.Digits(pack.arranged(name, weight, scale)), twice, bias)
+        return _finished(digits.Digits(pack.arranged(f"{name}.weight", lambda: digits.arrange(weight, scale))), twice, bias)
     coarse, exact = _finished(lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float(), twice, bias), full(parts, name, pack)
     return lambda x: (exact if len(x) > WIDEST else coarse)(x)
+
+
+def _bias(parts: list[nn.Linear]) -> Tensor | None:
+    return None if parts[0].bias is None else torch.cat([part.bias.detach() for part in parts])
 
 
 def _finished(project: Projection, twice: int, bias: Tensor | None) -> Projection:
@@ -126,58 +145,39 @@ def _finished(project: Projection, twice: int, bias: Tensor | None) -> Projectio
     return finish
 
 
-class NarrowLinear(nn.Linear):
-    """A projection with bfloat16 weights and inputs between fp32 neighbours: half the bytes, and on processors with bfloat16 dot products
-    two to three times the speed over many rows."""
+class Form(Struct, frozen=True):
+    """One way to hold a projection."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, K) fp32 to (…, N) fp32."""
-        y = functional.linear(x.bfloat16(), self.weight).float()
-        return y if self.bias is None else y + self.bias
+    make: Callable[..., Projection]
+    parts: tuple[str, ...]
+    """What a pack keeps of it: the last parts of the names."""
+    kernel: ModuleType | None
+    """What computes it over one row and over many: available() says whether this machine can, arrange() takes the parts. None: torch."""
 
-
-def narrow(model: Any, pack: Pack | None = None) -> Callable[[], None]:
-    """Turn the decoder layers' projections (not the head) into NarrowLinear, in place; what it returns turns them back."""
-    wide: list[tuple[nn.Linear, Any]] = []
-    pack = pack or Pack()
-    for path, module in model.get_decoder().layers.named_modules():
-        if type(module) is nn.Linear:
-            whole = module.weight
-            wide.append((module, whole))
-            (weight,) = pack.get((f"{NARROW}{path}",), lambda whole=whole: (whole.detach().bfloat16(),))  # type: ignore[misc]
-            module.weight = nn.Parameter(weight, requires_grad=False)
-            module.__class__ = NarrowLinear
-
-    def widen() -> None:
-        for module, weight in wide:
-            module.__class__ = nn.Linear
-            module.weight = weight
-        pack.drop(NARROW)
-
-    return widen
+    @property
+    def uniform(self) -> bool:
+        """Whether one kernel serves one row and many."""
+        return self.kernel is None or bool(self.kernel.available())
 
 
-Prefill = str
-"""What a prefill computes with beside int8 steps: "int8" as the steps do, "bf16" projections, or "" the full weights."""
+FULL = Form(full, (), None)
+HALF = Form(halved, ("half",), half)
+INT8 = Form(rounded, ("weight", "scale"), digits)
+FORMS: dict[Step, tuple[Form, Form]] = {"fp32": (FULL, FULL), "fp16": (HALF, INT8), "int8": (INT8, INT8)}
+"""The layers' form and the head's. With fp16 the head is int8 all the same: it only has to find the likely tokens, which are computed again."""
 
 
-def quickest_prefill(rows: int = 128, width: int = 896) -> tuple[Prefill, bool]:
-    """What computes a projection of many rows best on this processor, and whether that is sure.
+def form_of(step: Step, name: str) -> Form:
+    """The form of the projection of this name."""
+    layers, head = FORMS[step]
+    return head if name == HEAD else layers
 
-    bfloat16 must beat fp32 by 1.3: without its dot products it is far slower. And either must beat the steps' own arithmetic by 1.3, where there is
-    one for many rows: only with that is what a step computed the same as what a prefill computes.
-    """
-    x, weight = torch.randn(rows, width), torch.randn(4 * width, width)
 
-    def way(kind: torch.dtype) -> Callable[[], object]:
-        inputs, weights = x.to(kind), weight.to(kind)
-        functional.linear(inputs[:8], weights)
-        return lambda: functional.linear(inputs, weights)
+def possible(step: Step) -> bool:
+    """Whether this machine can take such steps at all: int8 has torch's own kernel to fall back on, fp16 has none."""
+    return step != "fp16" or half.available()
 
-    first = race(way(torch.float32), way(torch.bfloat16), 1.3)
-    floating, kind = ("bf16", torch.bfloat16) if first.won else ("", torch.float32)
-    if not digits.available():
-        return floating, first.sure
-    whole = digits.Digits(digits.arrange(*quantize(weight)))
-    second = race(lambda: whole(x), way(kind), 1.3)
-    return (floating if second.won else "int8"), first.sure and second.sure
+
+def uniform(step: Step) -> bool:
+    """Whether many tokens are computed as one is, so that what a step computed may stand for what a prefill would."""
+    return all(form.uniform for form in FORMS[step])

@@ -6,25 +6,29 @@ from typing import Any
 
 import pytest
 
-from mindchat.models import arithmetic
+from mindchat.models import arithmetic, weights
 from mindchat.models import race as race_module
-from mindchat.models.arithmetic import prefers_int8
+from mindchat.models.arithmetic import quickest_step
 from mindchat.models.race import Raced
 
 IDS = [5, 6, 7, 8, 9, 10]
 
 
-def test_a_sure_choice_is_measured_once_and_kept(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("missing", "rival"), [("", "fp16"), ("fp16", "int8")])
+def test_a_sure_choice_is_measured_once_and_kept(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, rival: str) -> None:
+    if missing == "" and not weights.possible("fp16"):
+        pytest.skip("no kernel on this processor")
     network = tiny("llama").backbone.model
     memo = tmp_path / "cache" / "arithmetic.json"
     outcomes = iter([Raced(2.0, won=True, sure=False), Raced(2.0, won=True, sure=True), Raced(1.2, won=False, sure=True)])
     monkeypatch.setattr(arithmetic, "race", lambda *_: next(outcomes))
-    assert prefers_int8(network, IDS, memo=memo).won
+    monkeypatch.setattr(weights, "possible", lambda step: step != missing)
+    assert quickest_step(network, IDS, memo=memo) == (rival, False)
     assert not memo.exists()
-    assert prefers_int8(network, IDS, memo=memo).won
-    assert prefers_int8(network, IDS, memo=memo) == Raced(2.0, won=True, sure=True)  # from the memo
+    assert quickest_step(network, IDS, memo=memo) == (rival, True)
+    assert quickest_step(network, IDS, memo=memo) == (rival, True)  # from the memo
     memo.write_text("{broken")
-    assert not prefers_int8(network, IDS, memo=memo).won
+    assert quickest_step(network, IDS, memo=memo) == ("fp32", True)
 
 
 def runs(seconds: Sequence[float], clock: list[float]) -> Callable[[], object]:
@@ -63,11 +67,11 @@ def test_a_race_is_run_until_it_is_clear(
 
 
 def test_other_layouts_never_prefer_it_and_a_real_measurement_ends(tiny: Any, tmp_path: Path) -> None:
-    assert prefers_int8(tiny("gemma3").backbone.model, IDS, memo=tmp_path / "a.json") == Raced(0.0, won=False, sure=True)
+    assert quickest_step(tiny("gemma3").backbone.model, IDS, memo=tmp_path / "a.json") == ("fp32", True)
     assert not (tmp_path / "a.json").exists()  # nothing was measured
-    assert prefers_int8(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json").ratio > 0
+    assert quickest_step(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json")[0] in weights.FORMS
 
 
 def test_auto_asks_for_it(tiny: Any) -> None:
-    assert tiny("llama", arithmetic="auto").backbone.arithmetic in ("fp32", "int8")
+    assert tiny("llama", arithmetic="auto").backbone.arithmetic in weights.FORMS
     assert tiny("llama").backbone.arithmetic == "fp32"

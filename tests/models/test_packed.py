@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from mindchat.config import ModelSection
-from mindchat.models import backbone, hf, packed, weights
+from mindchat.models import backbone, hf, packed, prefill, weights
 from mindchat.models.hf import HFModel
 from mindchat.models.manifest import Manifest, write_manifest
-from mindchat.models.race import Raced
 from mindchat.values import Message, Prefilled, Prompt, Signal, Text, Token
 
 from .conftest import byte_level_tokenizer, tiny_model
 
 INT8 = ModelSection(arithmetic="int8")
+FP16 = ModelSection(arithmetic="fp16")
 FULL = ModelSection(arithmetic="fp32")
 PROMPT = Prompt((Message("user", (Text("Where is Rome?"),)),))
 
@@ -32,9 +32,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tiny_model("llama", len(tokenizer)).save_pretrained(where)
     tokenizer.save_pretrained(where)
     write_manifest(where, manifest("a" * 64))
-    monkeypatch.setattr(backbone, "_MAX_KL", {True: 99.0, False: 1e-4})
-    monkeypatch.setattr(backbone, "_MAX_PREFILL_KL", {"bf16": 99.0, "int8": 99.0})
-    monkeypatch.setattr(weights, "quickest_prefill", lambda: ("bf16", True))
+    monkeypatch.setattr(backbone, "_MAX_KL", {"fp16": 99.0, "int8": 99.0, "fp32": 1e-4})
+    monkeypatch.setattr(backbone, "_MAX_NARROW_KL", 99.0)
+    monkeypatch.setattr(prefill, "quickest_prefill", lambda _: ("bf16", True))
     return where
 
 
@@ -43,10 +43,13 @@ def said(model: HFModel) -> list[tuple[int, float | None]]:
     return [(token.id, token.entropy) for token in items if isinstance(token, Token)]
 
 
-@pytest.mark.parametrize("prefill", ["int8", "bf16", ""])
-def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, prefill: str) -> None:
-    monkeypatch.setattr(weights, "quickest_prefill", lambda: (prefill, True))
-    first = HFModel.load(folder, INT8, id="tiny")
+@pytest.mark.parametrize("way", ["step", "bf16", ""])
+@pytest.mark.parametrize("section", [INT8, FP16], ids=["int8", "fp16"])
+def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, way: str, section: ModelSection) -> None:
+    if section.arithmetic == "fp16" and not weights.possible("fp16"):
+        pytest.skip("no kernel on this processor")
+    monkeypatch.setattr(prefill, "quickest_prefill", lambda _: (way, True))
+    first = HFModel.load(folder, section, id="tiny")
     assert (folder / packed.NAME).is_file()
     assert not list(folder.glob("*.part"))
 
@@ -55,15 +58,31 @@ def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(weights, "quantize", never)
     monkeypatch.setattr(backbone.Backbone, "_check", never)
-    monkeypatch.setattr(weights, "quickest_prefill", never)
+    monkeypatch.setattr(prefill, "quickest_prefill", never)
     monkeypatch.setattr(packed, "remember", never)
-    second = HFModel.load(folder, INT8, id="tiny")
-    assert second.backbone.arithmetic == "int8"
+    monkeypatch.setattr(torch.Tensor, "half", never)
+    second = HFModel.load(folder, section, id="tiny")
+    assert second.backbone.arithmetic == section.arithmetic
     assert second.provides == first.provides
     assert said(second) == said(first)
-    assert second.backbone.prefill == prefill
-    narrowed = [module for module in second.backbone.model.modules() if type(module) is weights.NarrowLinear]
-    assert len(narrowed) == (3 * 7 if prefill == "bf16" else 0)
+    assert second.backbone.prefill == way
+    narrowed = [module for module in second.backbone.model.modules() if type(module) is prefill.NarrowLinear]
+    assert len(narrowed) == (3 * 7 if way == "bf16" else 0)
+
+
+def test_one_pack_serves_both_and_a_load_arranges_only_what_it_steps_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (weights.uniform("fp16") and weights.uniform("int8")):
+        pytest.skip("no kernel on this processor")
+    for section in (INT8, FP16):
+        HFModel.load(folder, section, id="tiny")
+    arranged: list[str] = []
+    for form in (weights.half, weights.digits):
+        own, name = form.arrange, form.__name__.rpartition(".")[2]
+        monkeypatch.setattr(form, "arrange", lambda *held, own=own, name=name: arranged.append(name) or own(*held))
+    for section, expected in ((INT8, {"digits": 3 * 4 + 1}), (FP16, {"half": 3 * 4, "digits": 1})):
+        arranged.clear()
+        HFModel.load(folder, section, id="tiny")
+        assert {name: arranged.count(name) for name in arranged} == expected
 
 
 def test_other_weights_and_a_damaged_file_are_packed_anew(folder: Path) -> None:
@@ -100,11 +119,11 @@ def test_a_verdict_of_full_precision_is_kept_too(folder: Path) -> None:
 
 
 def test_what_a_busy_machine_measured_holds_for_this_load_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "quickest_prefill", lambda: ("bf16", False))
+    monkeypatch.setattr(prefill, "quickest_prefill", lambda _: ("bf16", False))
     assert HFModel.load(folder, INT8, id="tiny").backbone.prefill == "bf16"
     assert packed.recall(folder, "int8") is None
-    monkeypatch.setattr(hf, "prefers_int8", lambda *_, **__: Raced(2.0, won=True, sure=False))
-    monkeypatch.setattr(weights, "quickest_prefill", lambda: ("", True))
+    monkeypatch.setattr(hf, "quickest_step", lambda *_, **__: ("int8", False))
+    monkeypatch.setattr(prefill, "quickest_prefill", lambda _: ("", True))
     assert HFModel.load(folder, ModelSection(arithmetic="auto"), id="tiny").backbone.arithmetic == "int8"
     assert packed.recall(folder, "auto") is None
 

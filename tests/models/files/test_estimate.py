@@ -17,7 +17,8 @@ SMALL = shape_of_entry(catalogue()["smollm2-135m"])
 
 
 def test_the_shape_of_a_converted_model(converted: Path) -> None:
-    assert shape_of_folder(converted) == Shape(parameters=19552, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=288, hidden=32, tied=True)
+    expected = Shape(parameters=19552, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=288, hidden=32, tied=True, mapped=True)
+    assert shape_of_folder(converted) == expected
 
 
 def test_parameters_of_several_files_add_up(tmp_path: Path) -> None:
@@ -26,7 +27,7 @@ def test_parameters_of_several_files_add_up(tmp_path: Path) -> None:
     for n, shape in enumerate(([3, 5], [7])):
         header = json.dumps({"__metadata__": {"format": "pt"}, "w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
         (tmp_path / f"model-{n}.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    assert shape_of_folder(tmp_path) == Shape(parameters=22, window=100, layers=2, kv_heads=4, head_dim=16, vocabulary=10, hidden=64)
+    assert shape_of_folder(tmp_path) == Shape(parameters=22, window=100, layers=2, kv_heads=4, head_dim=16, vocabulary=10, hidden=64, mapped=True)
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff" * 16, b"\x05\0\0\0\0\0\0\0{nope"])
@@ -70,28 +71,32 @@ def test_a_chosen_window_is_kept_or_refused() -> None:
 
 
 def test_auto_takes_what_fits() -> None:
-    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=80 * 10**9).arithmetic == "int8"
+    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=96 * 10**9).arithmetic == "fp16"
+    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=4096, cache_mb=0, available=44 * 10**9).arithmetic == "int8"
     assert fit(LLAMA_8B, name="x", arithmetic="auto", window=4096, cache_mb=0, available=36 * 10**9).arithmetic == "fp32"
     assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=24 * 10**9).arithmetic == "bf16"
 
 
-def test_int8_with_and_without_bfloat16_by_hand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    untied = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10)
-    monkeypatch.setattr(estimation, "computes_bfloat16", lambda: True)
-    assert estimation.weights_of(untied, "int8") == 600 * 3 + 400 * 4 + 200
-    tied = Shape(parameters=800, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, tied=True)
-    assert estimation.weights_of(tied, "int8") == 600 * 3 + 200 * 4 + 200
-    monkeypatch.setattr(estimation, "computes_bfloat16", lambda: False)
-    assert estimation.weights_of(untied, "int8") == 5000
+@pytest.mark.parametrize(("arithmetic", "copy"), [("fp16", 2), ("int8", 1)])
+@pytest.mark.parametrize(("processor", "mapped", "beside"), [("avx2", True, 0), ("avx2", False, 4), ("sse", True, 4), ("avx2 avx512_bf16", True, 2)])
+def test_copies_and_what_stands_beside_them_by_hand(
+    arithmetic: str, copy: int, processor: str, mapped: bool, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimation, "has", lambda features: bool(features & set(processor.split())))
+    untied = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, mapped=mapped)
+    assert estimation.weights_of(untied, arithmetic) == 600 * (copy + beside) + 400 * 4 + 200
+    tied = Shape(parameters=800, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, tied=True, mapped=mapped)
+    assert estimation.weights_of(tied, arithmetic) == 600 * (copy + beside) + 200 * 4 + 200
     assert estimation.weights_of(untied, "fp32") == 4000
 
 
-def test_the_processor_says_whether_it_has_bfloat16(tmp_path: Path) -> None:
+def test_the_processor_says_what_it_has(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("flags\t\t: fpu sse avx2 avx512_bf16\n")
-    assert estimation.computes_bfloat16(tmp_path / "cpuinfo")
+    assert estimation.has(estimation._BFLOAT16, tmp_path / "cpuinfo")
     (tmp_path / "cpuinfo").write_text("flags\t\t: fpu sse avx2\n")
-    assert not estimation.computes_bfloat16(tmp_path / "cpuinfo")
-    assert not estimation.computes_bfloat16(tmp_path / "none")
+    assert not estimation.has(estimation._BFLOAT16, tmp_path / "cpuinfo")
+    assert estimation.has(estimation._AVX2, tmp_path / "cpuinfo")
+    assert not estimation.has(estimation._AVX2, tmp_path / "none")
 
 
 def test_a_refusal_names_both_numbers_and_a_way_out() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,7 +18,11 @@ from torch import Tensor
 from mindchat.errors import ModelMissingError
 from mindchat.models import attention, fast, prefill, weights
 from mindchat.models.cache import KV, windows_of
+from mindchat.models.lean import Lean
 from mindchat.models.signals import entropy_of, log_probabilities
+
+if TYPE_CHECKING:
+    from mindchat.models.probe import Probe  # with transformers' modelling code, which most loads can do without
 
 _CHECKED = 3
 """Steps that the self-checks at load compare."""
@@ -34,7 +39,7 @@ _TOLERATED = {"int8": torch.int8, "fp16": torch.float16}
 
 
 class Backbone:
-    """A network ready to be fed. `sample` is a short text's ids, for the self-check.
+    """A network ready to be fed: a transformers model, or a Lean one (only with `known`). `sample` is a short text's ids, for the self-check.
 
     `step`: what a step shall compute with, if that keeps to the network's distributions. `known` (step, measures): an earlier check's outcome on
     this machine, which stands for a new one. `pack`: rounded weights.
@@ -49,7 +54,7 @@ class Backbone:
         pack: weights.Pack | None = None,
         known: tuple[weights.Step | None, bool] | None = None,
     ) -> None:
-        self.model = model
+        self._given = model
         self.device: torch.device = model.device
         self.windows = windows_of(model.config)
         if self.windows is None:
@@ -57,14 +62,8 @@ class Backbone:
             raise ModelMissingError(
                 f"Models of type {kind} keep their past in a way that is not supported.", "Choose a Llama, Qwen, Mistral, Phi or Gemma."
             )
-        parameters = inspect.signature(model.forward).parameters
-        self.cache_name = "cache" if "cache" in parameters else "past_key_values"
-        """The argument by which the network takes its cache."""
-        self._decoder = model.get_decoder()
-        layers = self._decoder.layers
-        self._middle = layers[max(len(layers) // 2 - 1, 0)]
         self.fast: fast.FastStep | None = None
-        self._probe: attention.Probe | None = None
+        self._probe: Probe | None = None
         self._pack = weights.Pack() if pack is None else pack
         self.prefill: prefill.Prefill = ""
         """What a prefill computes with beside the steps."""
@@ -75,9 +74,19 @@ class Backbone:
         """Whether step() gives attention rows, checked against eager attention: the model must not pretend."""
 
     @property
+    def model(self) -> Any:
+        """The transformers network."""
+        return self._given.whole if isinstance(self._given, Lean) else self._given
+
+    @cached_property
+    def cache_name(self) -> str:
+        """The argument by which the network takes its cache."""
+        return "cache" if "cache" in inspect.signature(self.model.forward).parameters else "past_key_values"
+
+    @property
     def arithmetic(self) -> str:
         """What one decoding step computes with: fp16 or int8 (weights only), fp32, bf16 …"""
-        return self.stepped or _NAMES.get(self.model.dtype, str(self.model.dtype))
+        return self.stepped or _NAMES.get(self._given.dtype, str(self._given.dtype))
 
     def fresh(self) -> KV:
         """An empty cache for one sequence."""
@@ -96,7 +105,7 @@ class Backbone:
         """The same through transformers."""
         arguments = {"input_ids": ids, self.cache_name: kv, "use_cache": True}
         if not logits:
-            self._decoder(**arguments)
+            self.model.get_decoder()(**arguments)
             return None
         return self.model(**arguments, logits_to_keep=logits).logits  # type: ignore[no-any-return]
 
@@ -122,7 +131,10 @@ class Backbone:
             logits, _, state = self.fast(ids, kv)
             return logits, state
         held: list[Tensor] = []
-        hook = self._middle.register_forward_hook(lambda _m, _i, output: held.append(output[0] if isinstance(output, tuple) else output))
+        layers = self.model.get_decoder().layers
+        hook = layers[max(len(layers) // 2 - 1, 0)].register_forward_hook(
+            lambda _m, _i, output: held.append(output[0] if isinstance(output, tuple) else output)
+        )
         try:
             logits = self._last(ids, kv)
         finally:
@@ -146,9 +158,11 @@ class Backbone:
     @torch.inference_mode()
     def _check(self, ids: Tensor, asked: weights.Step) -> bool:
         """Choose the step: the fast one if its distributions on the sample are the network's own. Returns whether its rows are right too."""
+        from mindchat.models import probe
+
         registered = self.model.config._attn_implementation == attention.NAME
         first = ids.shape[1] - _CHECKED
-        rows, logits = attention.eager(self.model, ids) if registered else (None, self.model(input_ids=ids, use_cache=False).logits[0])
+        rows, logits = probe.eager(self.model, ids) if registered else (None, self.model(input_ids=ids, use_cache=False).logits[0])
         start = self.fresh()
         self.forward(ids[:, :first], start)
         self.measures = True  # for the time of the check
@@ -161,7 +175,7 @@ class Backbone:
             if self._divergence(logits[first:], mine) <= _MAX_KL[step]:
                 return rows is not None and attention.agrees(measured, rows, _TOLERATED.get(step, self.model.dtype))
             self.fast = None
-        self._probe = attention.attach(self.model, ids) if registered else None
+        self._probe = probe.attach(self.model, ids) if registered else None
         if self._probe is None or rows is None:
             return False
         return attention.agrees(self._steps(ids[:, first:], start)[1], rows, self.model.dtype)
@@ -173,11 +187,13 @@ class Backbone:
 
     def _trust(self, ids: Tensor, step: weights.Step | None, measures: bool) -> bool:
         """Take the step that an earlier check chose."""
-        self.fast = fast.build(self.model, step=step, pack=self._pack) if step else None
+        self.fast = fast.build(self._given, step=step, pack=self._pack) if step else None
         if self.stepped != step:
             return self._check(ids, step or "fp32")
         if self.fast is None and measures:
-            self._probe = attention.attach(self.model, ids)
+            from mindchat.models import probe
+
+            self._probe = probe.attach(self.model, ids)
         return measures
 
     @torch.inference_mode()
@@ -204,6 +220,12 @@ class Backbone:
             self.prefill = ""
             if undo is not None:
                 undo()
+
+    def told(self, sample: Sequence[int]) -> tuple[int, ...]:
+        """The likeliest id behind each id of a text: what another load of these weights has to say, too."""
+        logits = self.forward(torch.tensor([list(sample)], device=self.device), self.fresh(), len(sample))
+        assert logits is not None
+        return tuple(logits[0].argmax(dim=-1).tolist())
 
     def _steps(self, ids: Tensor, start: KV) -> tuple[Tensor, list[Tensor]]:
         """Logits (T, V) and attention rows of ids (1, T), fed one by one behind a copy of `start`."""

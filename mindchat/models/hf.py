@@ -19,11 +19,12 @@ from transformers.utils import logging
 
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, ModelMissingError, WindowError
-from mindchat.models import attention, packed, weights
+from mindchat.models import packed, weights
 from mindchat.models.arithmetic import quickest_step
 from mindchat.models.backbone import Backbone
 from mindchat.models.cache import Line, PrefixStore, shared
 from mindchat.models.decoding import Greedy, Request
+from mindchat.models.lean import Lean
 from mindchat.models.sampling import Sampler, Spread
 from mindchat.models.scoring import score_options, span_attention
 from mindchat.models.templates import PLAIN_STOP, ChatFormat, Rendered
@@ -78,25 +79,45 @@ class HFModel:
     def load(cls, folder: Path, section: ModelSection, *, id: str, kept: packed.Kept | None = None) -> HFModel:
         """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people, `kept` what an earlier load left."""
         kept = kept or packed.recalled(folder, section.arithmetic, section.threads)
-        pack, verdict = kept.pack, kept.verdict
-        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        device = "cuda" if gpus else "cpu"
-        dtype = torch.bfloat16 if device == "cuda" and section.arithmetic == "auto" else _DTYPES.get(section.arithmetic, torch.float32)
         logging.disable_progress_bar()  # it writes over the screen
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        name = attention.register()
-        spread = {"device_map": "auto"} if gpus > 1 else {}  # layers over all of them
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=name, local_files_only=True, **spread)
+        loaded = cls._lean(folder, tokenizer, section, id, kept)
+        return loaded or cls._whole(folder, tokenizer, section, id, kept)
+
+    @classmethod
+    def _lean(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: packed.Kept) -> HFModel | None:
+        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it; None where not, or
+        where it says something else now than it said then.
+        """
+        found = kept.verdict
+        if found is None or found.step is None or found.prefill != "step" or not found.told:
+            return None
+        try:
+            network = Lean(folder, lambda: _network(folder, section))
+            loaded = cls(network, tokenizer, section, id=id, pack=kept.pack, known=(found.step, found.measures))
+        except (KeyError, OSError, ValueError):  # files that are laid out in another way
+            return None
+        sample = loaded.vocabulary.continuation(_SAMPLE)
+        loaded.backbone.choose_prefill(sample, found.prefill)
+        if loaded.backbone.told(sample) != found.told:
+            return None
+        kept.pack.release()
+        return loaded
+
+    @classmethod
+    def _whole(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: packed.Kept) -> HFModel:
+        """A load that checks what was not found before, and keeps what it found."""
+        pack, verdict = kept.pack, kept.verdict
         known = None if verdict is None else (verdict.step, verdict.measures)
-        loaded = cls((model if spread else model.to(device)).eval(), tokenizer, section, id=id, pack=pack, known=known)
-        network = loaded.backbone
-        network.choose_prefill(loaded.vocabulary.continuation(_SAMPLE), None if verdict is None else verdict.prefill)
-        now = packed.Verdict(network.stepped, network.measures, network.prefill)
+        loaded = cls(_network(folder, section), tokenizer, section, id=id, pack=pack, known=known)
+        network, sample = loaded.backbone, loaded.vocabulary.continuation(_SAMPLE)
+        network.choose_prefill(sample, None if verdict is None else verdict.prefill)
+        now = packed.Verdict(network.stepped, network.measures, network.prefill, network.told(sample))
         if now != verdict and network.settled:
             packed.remember(folder, section.arithmetic, now)
         if now.step in ("fp16", "int8"):
             packed.save_pack(pack, folder)
-            pack.made.clear()  # the network holds what it computes with
+        pack.release()
         return loaded
 
     # ── facts ──
@@ -286,6 +307,17 @@ class HFModel:
             line.ids += ids[at:end]
             self._used[0] += end - at
             yield logits
+
+
+def _network(folder: Path, section: ModelSection) -> Any:
+    """The transformers model with the attention function that can be measured: on the processor, on a graphics card, or its layers over several."""
+    from mindchat.models import probe
+
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    dtype = torch.bfloat16 if gpus and section.arithmetic == "auto" else _DTYPES.get(section.arithmetic, torch.float32)
+    spread = {"device_map": "auto"} if gpus > 1 else {}
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=probe.register(), local_files_only=True, **spread)
+    return (model if spread else model.to("cuda" if gpus else "cpu")).eval()
 
 
 def _ends(generation: Any, tokenizer: Any) -> frozenset[int]:

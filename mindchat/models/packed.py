@@ -30,7 +30,7 @@ VERSION = 3
 NAME = "weights.pack"
 """A safetensors file; its name keeps it apart from the weights, which are found by their suffix."""
 KEPT_VERDICTS = 200
-_JUDGED = ("fast", "weights", "half", "digits", "prefill", "backbone", "attention", "race")
+_JUDGED = ("fast", "weights", "half", "digits", "prefill", "backbone", "attention", "probe", "lean", "race")
 """Modules whose code a verdict is about."""
 
 
@@ -41,6 +41,8 @@ class Verdict(Struct, frozen=True):
     """None: transformers' own step."""
     measures: bool
     prefill: prefill.Prefill
+    told: tuple[int, ...] = ()
+    """The likeliest id behind each id of the sample."""
 
 
 class Kept(Struct, frozen=True):

@@ -59,6 +59,11 @@ class Pack:
             self._ready[name].set_result(arrange())
         return self._ready[name].result()
 
+    def release(self) -> None:
+        """Forget everything: networks hold what they compute with, and a mapped file counts as resident as long as a tensor of it is held."""
+        for place in (self.held, self.made, self._ready):
+            place.clear()
+
     def begin(self, step: Step) -> None:
         """Arrange what is held for this step on threads of its own (the work holds no interpreter lock), while the network is being loaded."""
         pool = ThreadPoolExecutor(_PACKERS, "arrange")

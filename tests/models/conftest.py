@@ -106,12 +106,12 @@ def sentencepiece() -> Any:
 FAMILIES = ("llama", "qwen2", "qwen2-window", "qwen3", "mistral", "phi3", "gemma3", "smollm3")
 
 
-def tiny_model(family: str, vocab: int = 420, seed: int = 0) -> Any:
-    """A network of this family with random weights large enough that its distributions are far from uniform."""
+def tiny_model(family: str, vocab: int = 420, seed: int = 0, **more: Any) -> Any:
+    """A network of this family with random weights large enough that its distributions are far from uniform; `more` goes into its configuration."""
     import torch
     import transformers as t
 
-    from mindchat.models import attention
+    from mindchat.models import probe
 
     base = {
         "vocab_size": vocab,
@@ -124,6 +124,7 @@ def tiny_model(family: str, vocab: int = 420, seed: int = 0) -> Any:
         "pad_token_id": 0,
         "bos_token_id": 1,
         "eos_token_id": 2,
+        **more,
     }
     configs: dict[str, Callable[[], Any]] = {
         "llama": lambda: t.LlamaConfig(**base),
@@ -139,7 +140,7 @@ def tiny_model(family: str, vocab: int = 420, seed: int = 0) -> Any:
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = t.AutoModelForCausalLM.from_config(configs[family](), attn_implementation=attention.register()).eval()
+        model = t.AutoModelForCausalLM.from_config(configs[family](), attn_implementation=probe.register()).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.mul_(8.0 if parameter.dim() > 1 else 1.0)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from mindchat.models import attention
+from mindchat.models import attention, probe
 from mindchat.models.attention import attention_row
 from mindchat.models.backbone import Backbone
 from mindchat.values import Attended, Message, Prompt, Signal, Text, Token
@@ -35,7 +35,7 @@ def test_rows_of_generated_tokens_equal_eager_attention_in_every_family(tiny: An
     assert len(prompt) > 8  # longer than the tiny families' sliding window
     assert [row.query for row in rows] == list(range(len(ids)))
     assert [len(row.paid) for row in rows] == list(range(len(ids)))
-    reference = attention.eager(model.backbone.model, torch.tensor([[*prompt, *ids]]))[0]
+    reference = probe.eager(model.backbone.model, torch.tensor([[*prompt, *ids]]))[0]
     for row in rows:
         at = len(prompt) + row.query
         assert torch.allclose(torch.tensor(row.paid), reference[at, len(prompt) : at], atol=1e-4)
@@ -52,7 +52,7 @@ def test_pieces_cover_prompt_and_draft_up_to_the_span(tiny: Any) -> None:
     assert len(pieces) == len(rendered.ids) + 3
     assert "".join(piece.text for piece in pieces) == rendered.text + "".join(token.text for token in tokens[:3])
     assert {piece.origin for piece in pieces} == {"template", "question", "reasoning"}
-    reference = attention.eager(model.backbone.model, torch.tensor([[*rendered.ids, *draft.ids]]))[0]
+    reference = probe.eager(model.backbone.model, torch.tensor([[*rendered.ids, *draft.ids]]))[0]
     n = len(rendered.ids)
     expected = (reference[n + 3] + reference[n + 4])[: n + 3] / 2
     assert torch.allclose(torch.tensor([piece.weight for piece in pieces]), expected, atol=1e-4)

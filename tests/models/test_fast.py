@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from mindchat.models import attention, digits, fast, half, prefill, weights
+from mindchat.models import digits, fast, half, prefill, probe, weights
 from mindchat.models.backbone import Backbone
 from mindchat.models.signals import entropy_of, log_probabilities
 from mindchat.models.weights import quantize
@@ -23,7 +23,7 @@ def test_the_fast_step_is_the_networks_own_step(tiny: Any, layout: str) -> None:
     kv = backbone.fresh()
     backbone.forward(IDS[:, :12], kv)
     own = backbone.model(IDS, output_hidden_states=True)
-    rows = attention.eager(backbone.model, IDS)[0]
+    rows = probe.eager(backbone.model, IDS)[0]
     for i in range(12, 30):
         logits, row = backbone.step(IDS[:, i : i + 1], kv, row=True)
         assert torch.allclose(logits[0], own.logits[0, i], atol=1e-4)

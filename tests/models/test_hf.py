@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mindchat.errors import DeadlineError, Interrupted, WindowError
-from mindchat.models import attention
+from mindchat.models import probe
 from mindchat.models.decoding import Greedy, Request, Tail, Trie
 from mindchat.models.sampling import Spread, truncated
 from mindchat.models.signals import entropy_of, log_probabilities, logprob_and_entropy
@@ -358,7 +358,7 @@ def test_signals_and_text_of_smollm_equal_the_reference(smollm: Any) -> None:
         row = log_probs[len(head) + i - 1]
         assert token.entropy == pytest.approx(float(-(row.exp() * row).sum()), abs=1e-4)
         assert token.logprob == pytest.approx(float(row[token.id]), abs=1e-4)
-    reference = attention.eager(network, torch.tensor([head + ids]))[0][len(head) :, len(head) :]
+    reference = probe.eager(network, torch.tensor([head + ids]))[0][len(head) :, len(head) :]
     expected = [float(reference[j + 1 :, j].max()) if j + 1 < len(ids) else 0.0 for j in range(len(ids))]
     rows = [item for item in items if isinstance(item, Attended)]
     assert received(rows, len(ids)) == pytest.approx(expected, abs=1e-4)

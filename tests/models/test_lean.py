@@ -1,0 +1,134 @@
+"""Loads without transformers' network: the same numbers, the same words, and the whole network where something is not as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mindchat.config import ModelSection
+from mindchat.models import fast, hf, packed, prefill, weights
+from mindchat.models.cache import KV, windows_of
+from mindchat.models.hf import HFModel
+from mindchat.models.lean import Lean
+from mindchat.models.manifest import Manifest, write_manifest
+from mindchat.values import Message, Prompt, Text, Token
+
+from .conftest import byte_level_tokenizer, tiny_model
+from .test_fast import IDS, LAYOUTS
+
+FP16 = ModelSection(arithmetic="fp16", threads=1)
+PROMPT = Prompt((Message("user", (Text("Where is Rome?"),)),))
+ROPES: dict[str, dict[str, Any]] = {
+    "default": {"rope_type": "default", "rope_theta": 5000.0},
+    "linear": {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0},
+    "llama3": {
+        "rope_type": "llama3",
+        "rope_theta": 10000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16,
+    },
+    "yarn": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16},
+}
+
+pytestmark = pytest.mark.skipif(not weights.uniform("fp16"), reason="no kernel on this processor")
+
+
+def never(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the whole network was asked for")
+
+
+def logits_of(model: Any, step: weights.Step) -> torch.Tensor:
+    """A text half as a chunk, half token by token."""
+    built = fast.build(model, step=step)
+    assert built is not None
+    kv = KV(windows_of(model.config) or ())
+    first = built.chunk(IDS[:, :15], kv, 15)
+    assert first is not None
+    return torch.cat([first[0], *(built(IDS[:, i : i + 1], kv)[0] for i in range(15, 30))])
+
+
+def saved(model: Any, where: Path) -> Path:
+    model.save_pretrained(where)
+    byte_level_tokenizer().save_pretrained(where)
+    write_manifest(where, Manifest(1, "tiny.gguf", "a" * 64, "float32", 1000, 64, "5", {}))
+    return where
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("step", weights.FORMS)
+def test_the_same_numbers_without_the_network(layout: str, step: weights.Step, tmp_path: Path) -> None:
+    network = tiny_model(layout)
+    lean = Lean(saved(network, tmp_path / "m"), never)
+    mine, own = logits_of(lean, step), logits_of(network, step)
+    assert torch.allclose(mine, own, atol=1e-4) if step == "fp32" else torch.equal(mine, own)  # torch's fp32 depends on where a tensor begins
+
+
+@pytest.mark.parametrize("rope", ROPES)
+@pytest.mark.parametrize("tied", [False, True])
+def test_every_rotary_variant_of_the_fast_step(rope: str, tied: bool, tmp_path: Path) -> None:
+    assert set(ROPES) == fast.ROPES
+    network = tiny_model("llama", rope_parameters=ROPES[rope], tie_word_embeddings=tied)
+    lean = Lean(saved(network, tmp_path / "m"), never)
+    assert torch.equal(logits_of(lean, "fp16"), logits_of(network, "fp16"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed model, loaded once."""
+    where = saved(tiny_model("llama", len(byte_level_tokenizer())), tmp_path / "tiny")
+    monkeypatch.setattr(prefill, "quickest_prefill", lambda _: ("step", True))
+    HFModel.load(where, FP16, id="tiny")
+    return where
+
+
+def words(model: HFModel) -> list[int]:
+    return [item.id for item in model.stream(PROMPT, want=frozenset(), max_tokens=12) if isinstance(item, Token)]
+
+
+def test_a_second_load_needs_no_network_until_something_asks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, asked = hf._network, list[Path]()
+    monkeypatch.setattr(hf, "_network", lambda where, section: asked.append(where) or own(where, section))
+    second = HFModel.load(folder, FP16, id="tiny")
+    said = words(second)
+    assert not asked
+    assert second.backbone.model is second.backbone.model
+    assert asked == [folder]
+    packed._memo(None).unlink()
+    third = HFModel.load(folder, FP16, id="tiny")
+    assert len(asked) == 2
+    assert words(third) == said
+    assert (third.provides, third.ends, third.window) == (second.provides, second.ends, second.window)
+
+
+def other_weights(folder: Path) -> None:
+    tiny_model("llama", len(byte_level_tokenizer()), seed=5).save_pretrained(folder)
+
+
+def other_numbers(folder: Path) -> None:
+    tiny_model("llama", len(byte_level_tokenizer())).bfloat16().save_pretrained(folder)
+
+
+@pytest.mark.parametrize("change", [other_weights, other_numbers])
+def test_weights_that_say_something_else_are_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+    change(folder)
+    own, asked = hf._network, list[Path]()
+    monkeypatch.setattr(hf, "_network", lambda where, section: asked.append(where) or own(where, section))
+    HFModel.load(folder, FP16, id="tiny")
+    assert asked == [folder]
+
+
+def test_what_a_load_imports(folder: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models.hf import HFModel\n"
+        f"model = HFModel.load(Path({str(folder)!r}), ModelSection(arithmetic='fp16', threads=1), id='tiny')\n"
+        "print(model.backbone.stepped, sorted({'transformers.modeling_utils', 'torch._dynamo'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "fp16 []"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
@@ -81,27 +82,28 @@ class HFModel:
         kept = kept or packed.recalled(folder, section.arithmetic, section.threads)
         logging.disable_progress_bar()  # it writes over the screen
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        loaded = cls._lean(folder, tokenizer, section, id, kept)
-        return loaded or cls._whole(folder, tokenizer, section, id, kept)
+        if kept.verdict is not None and kept.verdict.told:
+            loaded = cls._lean(folder, tokenizer, section, id, kept.pack, kept.verdict)
+            if loaded is not None:
+                return loaded
+            kept = packed.Kept(weights.Pack(), None)  # not what it was: neither the copies nor the verdict are to be believed
+        return cls._whole(folder, tokenizer, section, id, kept)
 
     @classmethod
-    def _lean(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: packed.Kept) -> HFModel | None:
-        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it; None where not, or
-        where it says something else now than it said then.
+    def _lean(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, pack: weights.Pack, found: packed.Verdict) -> HFModel | None:
+        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it; None where it says
+        something else now than it said then, or the files are laid out in another way.
         """
-        found = kept.verdict
-        if found is None or found.step is None or found.prefill != "step" or not found.told:
-            return None
         try:
             network = Lean(folder, lambda: _network(folder, section))
-            loaded = cls(network, tokenizer, section, id=id, pack=kept.pack, known=(found.step, found.measures))
-        except (KeyError, OSError, ValueError):  # files that are laid out in another way
+            loaded = cls(network, tokenizer, section, id=id, pack=pack, known=(found.step, found.measures))
+            sample = loaded.vocabulary.continuation(_SAMPLE)
+            loaded.backbone.choose_prefill(sample, found.prefill)
+            if loaded.backbone.told(sample) != found.told:
+                return None
+        except (KeyError, OSError, ValueError, RuntimeError, SafetensorError):  # the whole load says what is wrong, if something is
             return None
-        sample = loaded.vocabulary.continuation(_SAMPLE)
-        loaded.backbone.choose_prefill(sample, found.prefill)
-        if loaded.backbone.told(sample) != found.told:
-            return None
-        kept.pack.release()
+        pack.release()
         return loaded
 
     @classmethod
@@ -112,7 +114,8 @@ class HFModel:
         loaded = cls(_network(folder, section), tokenizer, section, id=id, pack=pack, known=known)
         network, sample = loaded.backbone, loaded.vocabulary.continuation(_SAMPLE)
         network.choose_prefill(sample, None if verdict is None else verdict.prefill)
-        now = packed.Verdict(network.stepped, network.measures, network.prefill, network.told(sample))
+        told = network.told(sample) if network.prefill == "step" else ()
+        now = packed.Verdict(network.stepped, network.measures, network.prefill, told)
         if now != verdict and network.settled:
             packed.remember(folder, section.arithmetic, now)
         if now.step in ("fp16", "int8"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from mindchat.config import ModelSection
 from mindchat.models import fast, hf, packed, prefill, weights
@@ -115,13 +116,36 @@ def other_numbers(folder: Path) -> None:
     tiny_model("llama", len(byte_level_tokenizer())).bfloat16().save_pretrained(folder)
 
 
-@pytest.mark.parametrize("change", [other_weights, other_numbers])
-def test_weights_that_say_something_else_are_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+def other_copies(folder: Path) -> None:
+    """A pack of other weights under this model's name."""
+    pack = weights.Pack()
+    assert fast.build(tiny_model("llama", len(byte_level_tokenizer()), seed=5), step="fp16", pack=pack)
+    assert packed.save_pack(pack, folder)
+
+
+def no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"no tensors")
+
+
+@pytest.mark.parametrize("change", [other_weights, other_numbers, other_copies])
+def test_what_says_something_else_is_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     change(folder)
     own, asked = hf._network, list[Path]()
     monkeypatch.setattr(hf, "_network", lambda where, section: asked.append(where) or own(where, section))
-    HFModel.load(folder, FP16, id="tiny")
+    second = HFModel.load(folder, FP16, id="tiny")
     assert asked == [folder]
+    logits = second.backbone.forward(IDS, second.backbone.fresh(), 30)
+    assert logits is not None
+    assert torch.allclose(logits[0], second.backbone.model(IDS).logits[0].float(), atol=0.3)
+    third = HFModel.load(folder, FP16, id="tiny")
+    assert words(third) == words(second)
+    assert asked == [folder] * (1 if change is not other_numbers else 2)  # bfloat16 files are never mapped as they are
+
+
+def test_a_damaged_file_is_named_by_the_whole_load(folder: Path) -> None:
+    no_weights(folder)
+    with pytest.raises(SafetensorError):
+        HFModel.load(folder, FP16, id="tiny")
 
 
 def test_what_a_load_imports(folder: Path) -> None:

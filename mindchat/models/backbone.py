@@ -42,7 +42,7 @@ class Backbone:
     """A network ready to be fed: a transformers model, or a Lean one (only with `known`). `sample` is a short text's ids, for the self-check.
 
     `step`: what a step shall compute with, if that keeps to the network's distributions. `known` (step, measures): an earlier check's outcome on
-    this machine, which stands for a new one. `pack`: rounded weights.
+    this machine, which stands for a new one. `pack`: copies of its weights.
     """
 
     def __init__(

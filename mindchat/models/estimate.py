@@ -17,9 +17,10 @@ from msgspec import Struct
 from mindchat.errors import ModelMissingError, ModelTooLargeError
 from mindchat.models.catalogue import Entry, catalogue
 from mindchat.models.download import megabytes
+from mindchat.models.manifest import PACK
 
-WEIGHT_BYTES = {"fp32": 4.0, "fp16": 6.0, "bf16": 2.0, "int8": 5.0}
-"""Bytes a parameter at most: fp16 and int8 are copies beside the full weights (weights_of knows where those are not held)."""
+WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0}
+"""Bytes a parameter; of copied arithmetics see weights_of."""
 COPIED = {"fp16": 2, "int8": 1}
 """Arithmetics that stand beside the full weights, quickest copy first: bytes a copied weight."""
 CACHE_BYTES = {"fp32": 4.0, "fp16": 4.0, "bf16": 2.0, "int8": 4.0}
@@ -48,6 +49,8 @@ class Shape(Struct, frozen=True):
     """Whether the head is the embedding."""
     mapped: bool = False
     """Whether every stored number is fp32, as we convert them: such files are mapped, and what no one reads takes no memory."""
+    packed: bool = False
+    """Whether an earlier load left its copies: the first one holds them twice, as they are kept and as the kernel wants them."""
 
 
 class Estimate(Struct, frozen=True):
@@ -69,7 +72,8 @@ class Estimate(Struct, frozen=True):
 
 def shape_of_entry(entry: Entry) -> Shape:
     """The catalogue's figures."""
-    return Shape(entry.parameters, entry.window, entry.layers, entry.kv_heads, entry.head_dim, entry.vocabulary)
+    mapped = entry.file_bytes > 0  # a GGUF file, which we convert
+    return Shape(entry.parameters, entry.window, entry.layers, entry.kv_heads, entry.head_dim, entry.vocabulary, mapped=mapped)
 
 
 def shape_of_folder(folder: Path) -> Shape:
@@ -89,6 +93,7 @@ def shape_of_folder(folder: Path) -> Shape:
             hidden=int(text["hidden_size"]),
             tied=bool(text.get("tie_word_embeddings", False)),
             mapped=all(kind == "F32" for kind, _ in tensors),
+            packed=(folder / PACK).is_file(),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelMissingError(f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors.") from error
@@ -116,17 +121,27 @@ def estimate(shape: Shape, *, arithmetic: str = "fp32", window: int = 0, cache_m
 def weights_of(shape: Shape, arithmetic: str) -> int:
     """Bytes of the weights in use.
 
-    Of copied arithmetics: the copy; beside it the layers' full weights, unless they are mapped and nothing reads them (one kernel serves steps and
-    prefill on x86 with AVX2), or bfloat16 copies, 2 bytes, on processors that may prefill with those; and 4 bytes for embedding and head, which
-    stay exact.
+    Of copied arithmetics: the copy, twice while there is no pack of it; beside it the layers' full weights, unless they are mapped and nothing reads
+    them (one kernel serves steps and prefill on x86 with AVX2), or bfloat16 copies, 2 bytes, on processors that may prefill with those; and 4 bytes
+    for embedding and head, which stay exact.
     """
-    if arithmetic not in COPIED or not shape.hidden:
+    if arithmetic == "fp16" and arithmetic not in copies():
+        arithmetic = "fp32"  # as the back end does where there is no kernel
+    if arithmetic not in COPIED:
         return int(shape.parameters * WEIGHT_BYTES[arithmetic])
+    copy = COPIED[arithmetic] * (1 if shape.packed else 2)
+    beside = 2 if has(_BFLOAT16) else 0 if shape.mapped and has(_AVX2) else 4
+    if not shape.hidden:
+        return shape.parameters * (copy + beside)
     outer = shape.vocabulary * shape.hidden
     head, outer = outer, outer * (1 if shape.tied else 2)
     layers = max(shape.parameters - outer, 0)
-    beside = 2 if has(_BFLOAT16) else 0 if shape.mapped and has(_AVX2) else 4
-    return (COPIED[arithmetic] + beside) * layers + 4 * outer + head
+    return (copy + beside) * layers + 4 * outer + head
+
+
+def copies() -> tuple[str, ...]:
+    """The copied arithmetics that this processor has a kernel for, best first."""
+    return tuple(COPIED) if has(_AVX2) else ("int8",)
 
 
 _BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
@@ -173,7 +188,7 @@ def fit(shape: Shape, *, name: str, arithmetic: str, window: int, cache_mb: int,
     """
     free = available_memory() if available is None else available
     tried: list[Estimate] = []
-    for kinds in ((*COPIED, "fp32"), ("bf16",)) if arithmetic == "auto" else ((arithmetic,),):
+    for kinds in ((*copies(), "fp32"), ("bf16",)) if arithmetic == "auto" else ((arithmetic,),):
         tokens = window or shape.window
         while True:
             tried += [estimate(shape, arithmetic=kind, window=tokens, cache_mb=cache_mb) for kind in kinds]

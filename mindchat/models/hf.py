@@ -36,6 +36,8 @@ from mindchat.values import Choice, Draft, Piece, Prefilled, Prompt, Signal, Spa
 _SAMPLE = "Paris is the capital of France, and its river is the Seine."
 _DTYPES = {"bf16": torch.bfloat16}
 """What the network is loaded in, if not in fp32: steps of fewer bytes stand beside the full weights."""
+_ON_GPUS = {**_DTYPES, "auto": torch.bfloat16, "fp16": torch.float16}
+"""The same on graphics processors, which have kernels of their own."""
 
 
 _STEPS: dict[str, weights.Step] = {"fp16": "fp16", "int8": "int8"}
@@ -83,28 +85,31 @@ class HFModel:
         logging.disable_progress_bar()  # it writes over the screen
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         if kept.verdict is not None and kept.verdict.told:
-            loaded = cls._lean(folder, tokenizer, section, id, kept.pack, kept.verdict)
+            try:
+                network: Any = Lean(folder, lambda: _network(folder, section))
+            except (KeyError, OSError, ValueError, SafetensorError):  # laid out in another way, or not in fp32
+                return cls._whole(folder, tokenizer, section, id, kept)
+            loaded = cls._lean(network, tokenizer, section, id, kept.pack, kept.verdict)
             if loaded is not None:
+                packed.save_pack(kept.pack, folder)
+                kept.pack.release()
                 return loaded
+            kept.pack.release()
             kept = packed.Kept(weights.Pack(), None)  # not what it was: neither the copies nor the verdict are to be believed
         return cls._whole(folder, tokenizer, section, id, kept)
 
     @classmethod
-    def _lean(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, pack: weights.Pack, found: packed.Verdict) -> HFModel | None:
+    def _lean(cls, network: Lean, tokenizer: Any, section: ModelSection, id: str, pack: weights.Pack, found: packed.Verdict) -> HFModel | None:
         """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it; None where it says
-        something else now than it said then, or the files are laid out in another way.
+        something else now than it said then.
         """
         try:
-            network = Lean(folder, lambda: _network(folder, section))
             loaded = cls(network, tokenizer, section, id=id, pack=pack, known=(found.step, found.measures))
             sample = loaded.vocabulary.continuation(_SAMPLE)
             loaded.backbone.choose_prefill(sample, found.prefill)
-            if loaded.backbone.told(sample) != found.told:
-                return None
-        except (KeyError, OSError, ValueError, RuntimeError, SafetensorError):  # the whole load says what is wrong, if something is
+            return loaded if loaded.backbone.told(sample) == found.told else None
+        except RuntimeError:  # shapes that do not fit: the whole load says what is wrong
             return None
-        pack.release()
-        return loaded
 
     @classmethod
     def _whole(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: packed.Kept) -> HFModel:
@@ -317,7 +322,7 @@ def _network(folder: Path, section: ModelSection) -> Any:
     from mindchat.models import probe
 
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    dtype = torch.bfloat16 if gpus and section.arithmetic == "auto" else _DTYPES.get(section.arithmetic, torch.float32)
+    dtype = (_ON_GPUS if gpus else _DTYPES).get(section.arithmetic, torch.float32)
     spread = {"device_map": "auto"} if gpus > 1 else {}
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=probe.register(), local_files_only=True, **spread)
     return (model if spread else model.to("cuda" if gpus else "cpu")).eval()

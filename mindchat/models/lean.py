@@ -72,7 +72,10 @@ class Lean:
         from transformers import AutoConfig, GenerationConfig
 
         self.config: Any = AutoConfig.from_pretrained(folder, local_files_only=True)
-        self.generation_config: Any = GenerationConfig.from_pretrained(folder) if (folder / "generation_config.json").is_file() else None
+        stated = (folder / "generation_config.json").is_file()
+        self.generation_config: Any = (
+            GenerationConfig.from_pretrained(folder, local_files_only=True) if stated else GenerationConfig.from_model_config(self.config)
+        )
         self._load = load
         self._whole: Any = None
         tensors = _tensors(folder)

@@ -21,7 +21,7 @@ from mindchat.errors import ModelMissingError
 from mindchat.events import ModelLoading
 from mindchat.models import MODELS
 from mindchat.models.catalogue import Reference, resolve
-from mindchat.models.estimate import COPIED, Estimate, Shape, fit, shape_of_entry, shape_of_folder
+from mindchat.models.estimate import Estimate, Shape, copies, fit, shape_of_entry, shape_of_folder
 from mindchat.models.hub import stay_offline
 from mindchat.models.mapping import map_libraries
 from mindchat.models.store import Store
@@ -74,10 +74,10 @@ def _uncollected() -> Iterator[None]:
 def settings_for(section: ModelSection, fitted: Estimate) -> ModelSection:
     """The section with the window that fits where the user left it open, and "auto" decided where only one arithmetic fits.
 
-    Where a copy in fewer bytes fits beside the full weights, "auto" stays: the back end measures whether it is faster, and knows whether there is a
-    graphics processor, which computes faster in bf16.
+    Where the best copy in fewer bytes fits, "auto" stays: the back end measures whether it is faster, and knows whether there is a graphics
+    processor, which computes faster in bf16.
     """
-    decided = section.arithmetic if section.arithmetic != "auto" or fitted.arithmetic in COPIED else fitted.arithmetic
+    decided = section.arithmetic if section.arithmetic != "auto" or fitted.arithmetic == copies()[0] else fitted.arithmetic
     return msgspec.structs.replace(section, arithmetic=decided, window=section.window or fitted.window)
 
 

@@ -15,6 +15,8 @@ from msgspec import Struct
 CONVERTER = 1
 """Raised when a folder made by an older version must be made again."""
 MARKER = "mindchat.json"
+PACK = "weights.pack"
+"""Copies of the weights in fewer bytes (packed); a safetensors file whose name keeps it apart from the weights, which are found by their suffix."""
 
 
 class Manifest(Struct, frozen=True):

@@ -22,15 +22,16 @@ from msgspec import Struct
 from torch import Tensor
 
 from mindchat.models import prefill, weights
+from mindchat.models.manifest import PACK as NAME
 from mindchat.models.manifest import read_manifest
 from mindchat.paths import find_paths, private
 
 VERSION = 3
 """Raised when packs of an older version must be made again."""
-NAME = "weights.pack"
-"""A safetensors file; its name keeps it apart from the weights, which are found by their suffix."""
+_EARLIER = "int8.pack"
+"""What packs of version 2 were called."""
 KEPT_VERDICTS = 200
-_JUDGED = ("fast", "weights", "half", "digits", "prefill", "backbone", "attention", "probe", "lean", "race")
+_JUDGED = ("fast", "weights", "half", "digits", "prefill", "backbone", "attention", "probe", "lean", "arithmetic", "race")
 """Modules whose code a verdict is about."""
 
 
@@ -99,6 +100,7 @@ def save_pack(pack: weights.Pack, folder: Path) -> bool:
             return False
         save_file(tensors, part, metadata={"key": key})
         part.replace(folder / NAME)
+        (folder / _EARLIER).unlink(missing_ok=True)
     except OSError:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mindchat.models import digits, half
 from mindchat.models.race import race
-from mindchat.models.weights import Pack, Step, quantize, uniform
+from mindchat.models.weights import FORMS, Pack, Step, uniform
 
 Prefill = Literal["", "bf16", "step"]
 """"step": as the steps do; "bf16" projections; "": the network as it was loaded."""
@@ -70,6 +69,8 @@ def quickest_prefill(step: Step, rows: int = 128, width: int = 896) -> tuple[Pre
     floating, kind = ("bf16", torch.bfloat16) if first.won else ("", torch.float32)
     if not uniform(step):
         return cast(Prefill, floating), first.sure
-    own = half.Half(half.arrange(weight)) if step == "fp16" else digits.Digits(digits.arrange(*quantize(weight)))
+    whole = nn.Linear(width, 4 * width, bias=False)
+    whole.weight = nn.Parameter(weight, requires_grad=False)
+    own = FORMS[step][0].make([whole], "race", Pack())
     second = race(lambda: own(x), way(kind), 1.3)
     return cast(Prefill, floating if second.won else "step"), first.sure and second.sure

@@ -30,7 +30,7 @@ Step = Literal["fp32", "fp16", "int8"]
 
 
 class Pack:
-    """Rounded weights by name: those kept from an earlier load (`held`), and those made now (`made`), for a later one."""
+    """Copied weights by name: those kept from an earlier load (`held`), and those made now (`made`), for a later one."""
 
     def __init__(self, held: Mapping[str, Tensor] | None = None) -> None:
         self.held: dict[str, Tensor] = dict(held or {})
@@ -54,13 +54,17 @@ class Pack:
 
     def arranged(self, name: str, arrange: Callable[[], Any]) -> Any:
         """A kernel's own arrangement of a weight; arranged once, however many steps are built from it."""
-        if name not in self._ready:
-            self._ready[name] = Future()
-            self._ready[name].set_result(arrange())
-        return self._ready[name].result()
+        if name in self._ready:
+            return self._ready[name].result()
+        done = arrange()
+        self._ready[name] = Future()
+        self._ready[name].set_result(done)
+        return done
 
     def release(self) -> None:
         """Forget everything: networks hold what they compute with, and a mapped file counts as resident as long as a tensor of it is held."""
+        for waiting in self._ready.values():
+            waiting.cancel()
         for place in (self.held, self.made, self._ready):
             place.clear()
 

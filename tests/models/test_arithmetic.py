@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mindchat.models import arithmetic, weights
+from mindchat.models import arithmetic, hf, weights
 from mindchat.models import race as race_module
 from mindchat.models.arithmetic import quickest_step
 from mindchat.models.race import Raced
@@ -69,9 +70,16 @@ def test_a_race_is_run_until_it_is_clear(
 def test_other_layouts_never_prefer_it_and_a_real_measurement_ends(tiny: Any, tmp_path: Path) -> None:
     assert quickest_step(tiny("gemma3").backbone.model, IDS, memo=tmp_path / "a.json") == ("fp32", True)
     assert not (tmp_path / "a.json").exists()  # nothing was measured
-    assert quickest_step(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json")[0] in weights.FORMS
+    step, sure = quickest_step(tiny("qwen2").backbone.model, IDS, memo=tmp_path / "a.json")
+    assert (tmp_path / "a.json").exists() == sure
+    if sure:  # what was measured is what is taken, then and later
+        (ratio,) = json.loads((tmp_path / "a.json").read_text()).values()
+        assert (step != "fp32") == (ratio >= arithmetic.WORTH)
 
 
-def test_auto_asks_for_it(tiny: Any) -> None:
-    assert tiny("llama", arithmetic="auto").backbone.arithmetic in weights.FORMS
+def test_auto_asks_for_it(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in ("int8", "fp32"):
+        monkeypatch.setattr(hf, "quickest_step", lambda *_, step=step, **__: (step, True))
+        assert tiny("llama", arithmetic="auto").backbone.arithmetic == step
+    monkeypatch.setattr(hf, "quickest_step", lambda *_, **__: ("int8", True))
     assert tiny("llama").backbone.arithmetic == "fp32"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +113,6 @@ def other_weights(folder: Path) -> None:
     tiny_model("llama", len(byte_level_tokenizer()), seed=5).save_pretrained(folder)
 
 
-def other_numbers(folder: Path) -> None:
-    tiny_model("llama", len(byte_level_tokenizer())).bfloat16().save_pretrained(folder)
-
-
 def other_copies(folder: Path) -> None:
     """A pack of other weights under this model's name."""
     pack = weights.Pack()
@@ -127,7 +124,7 @@ def no_weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"no tensors")
 
 
-@pytest.mark.parametrize("change", [other_weights, other_numbers, other_copies])
+@pytest.mark.parametrize("change", [other_weights, other_copies])
 def test_what_says_something_else_is_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     change(folder)
     own, asked = hf._network, list[Path]()
@@ -139,7 +136,45 @@ def test_what_says_something_else_is_checked_anew(folder: Path, monkeypatch: pyt
     assert torch.allclose(logits[0], second.backbone.model(IDS).logits[0].float(), atol=0.3)
     third = HFModel.load(folder, FP16, id="tiny")
     assert words(third) == words(second)
-    assert asked == [folder] * (1 if change is not other_numbers else 2)  # bfloat16 files are never mapped as they are
+    assert asked == [folder]
+
+
+def test_what_cannot_be_mapped_is_loaded_whole_and_checked_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of the hub are bfloat16: the network is needed, what an earlier load found is not lost."""
+    tiny_model("llama", len(byte_level_tokenizer())).bfloat16().save_pretrained(folder)
+    write_manifest(folder, Manifest(1, "hub", "c" * 64, "bfloat16", 1000, 64, "5", {}))
+    first = HFModel.load(folder, FP16, id="tiny")
+    for module, name in ((hf.Backbone, "_check"), (prefill, "quickest_prefill"), (packed, "remember"), (torch.Tensor, "half")):
+        monkeypatch.setattr(module, name, never)
+    second = HFModel.load(folder, FP16, id="tiny")
+    assert words(second) == words(first)
+    assert not isinstance(second.backbone._given, Lean)
+
+
+@pytest.mark.parametrize("file", [packed.NAME, "generation_config.json"])
+def test_a_file_that_is_gone_is_made_again_or_done_without(folder: Path, file: str) -> None:
+    first = HFModel.load(folder, FP16, id="tiny")
+    (folder / file).unlink()
+    second = HFModel.load(folder, FP16, id="tiny")
+    assert (words(second), second.ends) == (words(first), first.ends)
+    assert isinstance(second.backbone._given, Lean)
+    assert (folder / packed.NAME).is_file()
+
+
+def test_arranging_on_threads_leaves_the_warnings_as_they_are() -> None:
+    before = list(warnings.filters)
+    pack = weights.Pack({f"layer{i}.out.half": torch.randn(1500, 896).half() for i in range(24)})
+    pack.begin("fp16")
+    for i in range(24):
+        pack.arranged(f"layer{i}.out.half", never)
+    assert warnings.filters == before
+
+
+def test_what_fails_to_be_arranged_says_so_each_time() -> None:
+    pack = weights.Pack()
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="asked for"):
+            pack.arranged("p.half", never)
 
 
 def test_a_damaged_file_is_named_by_the_whole_load(folder: Path) -> None:

@@ -70,24 +70,39 @@ def test_a_chosen_window_is_kept_or_refused() -> None:
     assert "model.window = 2048" in caught.value.hint
 
 
-def test_auto_takes_what_fits() -> None:
-    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=96 * 10**9).arithmetic == "fp16"
-    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=4096, cache_mb=0, available=44 * 10**9).arithmetic == "int8"
-    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=4096, cache_mb=0, available=36 * 10**9).arithmetic == "fp32"
-    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=24 * 10**9).arithmetic == "bf16"
+@pytest.mark.parametrize(("processor", "best"), [("avx2", "fp16"), ("neon", "int8")])
+def test_auto_takes_what_fits(processor: str, best: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimation, "has", lambda features: bool(features & {processor}))
+    needs = {kind: estimate(LLAMA_8B, arithmetic=kind, window=4096).needed for kind in ("fp16", "int8", "fp32", "bf16")}
+    for kind in dict.fromkeys((best, "int8", "fp32", "bf16")):
+        found = fit(LLAMA_8B, name="x", arithmetic="auto", window=4096, cache_mb=0, available=needs[kind]).arithmetic
+        assert needs[found] <= needs[kind]
+        assert found == next(each for each in dict.fromkeys((best, "int8", "fp32", "bf16")) if needs[each] <= needs[kind])
+    assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=10**12).arithmetic == best
 
 
 @pytest.mark.parametrize(("arithmetic", "copy"), [("fp16", 2), ("int8", 1)])
-@pytest.mark.parametrize(("processor", "mapped", "beside"), [("avx2", True, 0), ("avx2", False, 4), ("sse", True, 4), ("avx2 avx512_bf16", True, 2)])
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(("processor", "mapped", "beside"), [("avx2", True, 0), ("avx2", False, 4), ("avx2 avx512_bf16", True, 2)])
 def test_copies_and_what_stands_beside_them_by_hand(
-    arithmetic: str, copy: int, processor: str, mapped: bool, beside: int, monkeypatch: pytest.MonkeyPatch
+    arithmetic: str, copy: int, packed: bool, processor: str, mapped: bool, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimation, "has", lambda features: bool(features & set(processor.split())))
-    untied = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, mapped=mapped)
-    assert estimation.weights_of(untied, arithmetic) == 600 * (copy + beside) + 400 * 4 + 200
-    tied = Shape(parameters=800, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, tied=True, mapped=mapped)
-    assert estimation.weights_of(tied, arithmetic) == 600 * (copy + beside) + 200 * 4 + 200
-    assert estimation.weights_of(untied, "fp32") == 4000
+    held = copy if packed else 2 * copy
+    untied = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, mapped=mapped, packed=packed)
+    assert estimation.weights_of(untied, arithmetic) == 600 * (held + beside) + 400 * 4 + 200
+    tied = Shape(parameters=800, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, tied=True, mapped=mapped, packed=packed)
+    assert estimation.weights_of(tied, arithmetic) == 600 * (held + beside) + 200 * 4 + 200
+    unknown = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, mapped=mapped, packed=packed)
+    assert estimation.weights_of(unknown, arithmetic) == 1000 * (held + beside)
+
+
+def test_where_there_is_no_kernel_fp16_counts_as_the_fp32_that_it_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimation, "has", lambda features: False)
+    shape = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, mapped=True)
+    assert estimation.weights_of(shape, "fp16") == estimation.weights_of(shape, "fp32") == 4000
+    assert estimation.weights_of(shape, "int8") == 600 * (2 + 4) + 400 * 4 + 200
+    assert estimation.copies() == ("int8",)
 
 
 def test_the_processor_says_what_it_has(tmp_path: Path) -> None:

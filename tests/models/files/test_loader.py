@@ -17,7 +17,7 @@ from mindchat.errors import Interrupted, ModelMissingError, ModelTooLargeError, 
 from mindchat.events import ModelLoading
 from mindchat.models import MODELS, estimate
 from mindchat.models.catalogue import Entry
-from mindchat.models.estimate import Shape, fit
+from mindchat.models.estimate import Shape, copies, fit
 from mindchat.models.loader import open_model, settings_for
 
 ROOT = Path(__file__).parents[3]
@@ -150,3 +150,6 @@ def test_the_back_end_gets_what_was_decided() -> None:
     assert settings_for(auto, tight).arithmetic == "bf16"
     assert settings_for(auto, tight).window == tight.window < 32_768
     assert settings_for(ModelSection(window=4096), roomy).window == 4096
+    for kind in ("int8", "fp32"):  # one that is not the best is what fits: to measure the best would be too much
+        if kind != copies()[0]:
+            assert settings_for(auto, estimate.estimate(shape, arithmetic=kind)).arithmetic == kind

@@ -22,7 +22,7 @@ from mindchat.models.manifest import PACK
 WEIGHT_BYTES = {"fp32": 4.0, "bf16": 2.0}
 """Bytes a parameter; of copied arithmetics see weights_of."""
 COPIED = {"fp16": 2, "int8": 1}
-"""Arithmetics that stand beside the full weights, quickest copy first: bytes a copied weight."""
+"""Arithmetics that stand beside the full weights, the one closest to them first: bytes a copied weight."""
 CACHE_BYTES = {"fp32": 4.0, "fp16": 4.0, "bf16": 2.0, "int8": 4.0}
 """Bytes a number of the key-value cache."""
 BASE = 500_000_000

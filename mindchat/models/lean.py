@@ -2,8 +2,8 @@
 
 Owns: tensors out of mapped files, rotary angles, the whole network when something asks for it after all. Does not own: passes (fast), when a load may
 go this way (hf: after a load that checked everything, and never without asking for a few tokens first).
-Why: importing transformers' modelling code and building the network in it takes longer than everything else that a load does, and nothing of it runs
-where the fast step computes prefill and steps alike.
+Why: importing transformers' modelling code and building the network in it takes seconds of each load, and nothing of it runs where the fast step
+computes prefill and steps alike.
 """
 
 from __future__ import annotations

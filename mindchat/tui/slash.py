@@ -141,7 +141,6 @@ class Slash:
         self._app.leave()
 
     async def _new(self, _: str, __: Any) -> None:
-        self._chat.expect_history()
         await self._chat.clear(session=True)
 
     async def _clear(self, _: str, __: Any) -> None:
@@ -236,7 +235,6 @@ class Slash:
     async def resume(self, id: str) -> None:
         """Continue another session: its history replaces the transcript."""
         await self._chat.clear(session=True)
-        self._chat.expect_history()
         await self._chat.bridge.call(lambda session: session.resume(id))
 
 

@@ -12,6 +12,8 @@ import pytest
 from mindchat import commands
 from mindchat import events as ev
 from mindchat.commands import Command, Reply
+from mindchat.errors import UsageError
+from mindchat.tui.bridge import SessionChanged, read_view
 from mindchat.tui.sources import find_source
 from mindchat.values import Answer, Citation
 
@@ -120,6 +122,46 @@ async def test_sessions_list_search_and_resume(stage: Any, snapshot: Any) -> Non
         await s.pilot.press("enter")
         await s.until(lambda: s.session.id == "s2bbbbb" and "Which river is longest?" in s.text())
         assert "The Volga." in s.text()
+
+
+@pytest.mark.parametrize("left", [None, "s1aaaaa", "s2bbbbb"], ids=["a new session", "another", "the same"])
+async def test_late_news_of_the_session_that_was_left_takes_nothing_from_the_resumed_one(stage: Any, left: str | None) -> None:
+    """Every job is followed by the session as it was then (a search of the sessions screen, a look at the files); it may come in between."""
+    async with stage((80, 24)) as s:
+        await s.ready()
+        await s.chat.slash.resume(left)
+        call = s.chat.bridge.call
+
+        async def late(function: Any) -> Any:
+            s.chat.post_message(SessionChanged(read_view(s.session)))
+            await s.pilot.pause()
+            return await call(function)
+
+        s.chat.bridge.call = late
+        await s.chat.slash.resume("s2bbbbb")
+        await s.until(lambda: s.chat.view.id == "s2bbbbb" and "Which river is longest?" in s.text())
+        assert [turn.question for turn in s.chat.query("PastTurn")] == ["Which river is longest?", "And in Europe?"]
+        await s.chat.slash.resume(None)
+        await s.until(lambda: s.chat.view.id is None and "Which river is longest?" not in s.text())
+        assert s.chat.query_one("Welcome").display
+
+
+async def test_a_session_that_cannot_be_resumed_is_said(stage: Any) -> None:
+    async with stage((80, 24)) as s:
+        await s.ready()
+        await s.chat.slash.resume("s2bbbbb")
+        await s.until(lambda: "Which river is longest?" in s.text())
+        await s.pilot.press("ctrl+r")
+        await s.until(lambda: "Grandfathers" in s.text())
+
+        def gone(id: str) -> None:
+            raise UsageError(f"There is no session {id}.", "")
+
+        s.session.resume = gone
+        await s.pilot.press("enter")
+        await s.until(lambda: "There is no session s1aaaaa." in s.text())
+        await s.pilot.press("escape")
+        await s.until(lambda: "Which river is longest?" in s.text())
 
 
 async def test_a_resumed_session_shows_turns_without_an_end_and_asks_again(stage: Any) -> None:

@@ -60,8 +60,8 @@ class ChatScreen(Screen[None]):
         self._loading = Trace()
         self._newest: int | None = None
         self._command, self._since, self._broken = "", 0.0, ""
-        self._session: str | None = None
-        self._known_session = False
+        self._past_of: str | None = ""
+        """The session whose past stands in the transcript; "": none does yet."""
         self._current = ""
         self._clock: Timer | None = None
         self._watched: Watched | None = None
@@ -190,10 +190,9 @@ class ChatScreen(Screen[None]):
         moved = before.id is not None and event.view.id is not None and before.id != event.view.id
         if moved and self.turns and before.past != event.view.past:
             await self.clear(session=True)  # a command went to another session
-            self._known_session = False
-        if not self._known_session:
+        if event.view.id != self._past_of:
+            self._past_of = event.view.id
             await self._show_history(event.view)
-        self._known_session = True
         self._say_status()
 
     def on_watched(self, event: Watched) -> None:
@@ -203,15 +202,13 @@ class ChatScreen(Screen[None]):
         self._watched = event
         self._say_status()
 
-    def expect_history(self) -> None:
-        """The session that comes next is another one: its past is shown."""
-        self._known_session = False
-
     async def _show_history(self, view: SessionView) -> None:
-        if not view.past or self.turns:
+        """What was said before. By the session's id: news of the session that was left may still come after clear()."""
+        if self.turns:  # it got its id from the first of them
             return
-        self.query_one(Welcome).display = False
         flow = self.query_one("#flow")
+        if view.past or flow.query(PastTurn):
+            self.query_one(Welcome).display = not view.past
         await flow.remove_children(".past")
         await flow.mount_all([PastTurn(question, answer, status) for question, answer, status in view.past])
         self.query_one(Transcript).follow()
@@ -220,7 +217,7 @@ class ChatScreen(Screen[None]):
         """Empty the transcript; with `session`, panes and turns too (late news of old turns is dropped)."""
         await self.query_one("#flow").remove_children(".turn, .note")
         if session:
-            self.turns, self.notes, self._newest = {}, {}, None
+            self.turns, self.notes, self._newest, self._past_of = {}, {}, None, ""
             self.show_panes(Trace())
             self.query_one(Welcome).display = True
         self._say_status()

@@ -187,8 +187,12 @@ class SessionsScreen(Sheet):
             self.run_worker(self._resume(entry.id), exit_on_error=False)
 
     async def _resume(self, id: str) -> None:
-        await self._resumed(id)
-        self.dismiss()
+        try:
+            await self._resumed(id)
+        except (MindChatError, OSError) as error:  # another process may have deleted it
+            self._say(str(error), WARN)
+        else:
+            self.dismiss()
 
     def action_rename(self) -> None:
         """The search field takes the new title."""

@@ -46,13 +46,20 @@ _READY = """
 import sys
 from mindchat import wiring
 from mindchat.cli.settings import load
-wiring.load_model(load(sys.argv[1:]).config, lambda news: None)
+model = wiring.load_model(load(sys.argv[1:]).config, lambda news: None)
+"""
+_READ = """
+from mindchat.values import Message, Prompt, Text
+model.warm(Prompt((Message("user", (Text("Where is Rome?"),)),)))
 """
 LOADS = {
     "torch and transformers imported": ["-c", "import torch; from transformers import AutoModelForCausalLM, AutoTokenizer, AttentionInterface"],
     "model ready": ["-c", _READY],
+    "first prompt read": ["-c", _READY + _READ],
 }
-"""The same with `--load`: what any program with these libraries pays, and ours with the model ready to answer."""
+"""The same with `--load`: what any program with these libraries pays, ours with the model ready for a prompt, and with a short one read: weights
+that are arranged after the load are waited for.
+"""
 
 
 @app.command()

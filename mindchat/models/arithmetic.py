@@ -48,8 +48,9 @@ def _key(config: Any) -> str:
 
 
 def _stepping(model: Any, step: fast.FastStep, sample: Sequence[int]) -> Callable[[], object]:
-    """One more step with each call."""
+    """One more step with each call. The first one, which may have to arrange weights, is made here."""
     kv, ids = KV(windows_of(model.config) or ()), itertools.cycle(sample)
+    step(torch.tensor([[next(ids)]]), kv)
     return lambda: step(torch.tensor([[next(ids)]]), kv)
 
 

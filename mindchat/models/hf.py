@@ -8,7 +8,7 @@ Not for two threads at once, except count() and render().
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,15 @@ class HFModel:
         sure = True
         if known is None:
             step, sure = quickest_step(model, sample, pack=pack) if section.arithmetic == "auto" else (_STEPS.get(section.arithmetic, step), True)
-        self.backbone = Backbone(model, sample, step=step, pack=pack, known=known)
-        self.backbone.settled = sure
-        self.store = PrefixStore(self.backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
+        self._backbone = Backbone(model, sample, step=step, pack=pack, known=known)
+        self._backbone.settled = sure
+        self._prove: Callable[[], HFModel | None] | None = None
+        """What is left of a load; see backbone."""
+        self.store = PrefixStore(self._backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
         self._window: int = min(section.window or config.max_position_embeddings, config.max_position_embeddings)
-        measured = {Signal.ATTENTION} if self.backbone.measures else set()
+        measured = {Signal.ATTENTION} if self._backbone.measures else set()
         self._provides = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.HIDDEN} | measured)
         self._used = [0, 0, 0]
 
@@ -86,30 +88,35 @@ class HFModel:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         if kept.verdict is not None and kept.verdict.told:
             try:
-                network: Any = Lean(folder, lambda: _network(folder, section))
+                network = Lean(folder, lambda: _network(folder, section))
+                return cls._lean(network, tokenizer, section, id, folder, kept.pack, kept.verdict)
             except (KeyError, OSError, ValueError, SafetensorError):  # laid out in another way, or not in fp32
-                return cls._whole(folder, tokenizer, section, id, kept)
-            loaded = cls._lean(network, tokenizer, section, id, kept.pack, kept.verdict)
-            if loaded is not None:
-                packed.save_pack(kept.pack, folder)
-                kept.pack.release()
-                return loaded
-            kept.pack.release()
-            kept = packed.Kept(weights.Pack(), None)  # not what it was: neither the copies nor the verdict are to be believed
+                pass
+            except RuntimeError:  # shapes that do not fit: the whole load says what is wrong
+                kept = packed.Kept(weights.Pack(), None)
         return cls._whole(folder, tokenizer, section, id, kept)
 
     @classmethod
-    def _lean(cls, network: Lean, tokenizer: Any, section: ModelSection, id: str, pack: weights.Pack, found: packed.Verdict) -> HFModel | None:
-        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it; None where it says
-        something else now than it said then.
+    def _lean(cls, network: Lean, tokenizer: Any, section: ModelSection, id: str, folder: Path, pack: weights.Pack, found: packed.Verdict) -> HFModel:
+        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it. Before it is used, it
+        has to say what it said then: that needs all weights arranged, which goes on while nothing is asked.
         """
-        try:
-            loaded = cls(network, tokenizer, section, id=id, pack=pack, known=(found.step, found.measures))
-            sample = loaded.vocabulary.continuation(_SAMPLE)
-            loaded.backbone.choose_prefill(sample, found.prefill)
-            return loaded if loaded.backbone.told(sample) == found.told else None
-        except RuntimeError:  # shapes that do not fit: the whole load says what is wrong
-            return None
+        loaded = cls(network, tokenizer, section, id=id, pack=pack, known=(found.step, found.measures))
+        sample = loaded.vocabulary.continuation(_SAMPLE)
+        loaded._backbone.choose_prefill(sample, found.prefill)
+
+        def prove() -> HFModel | None:
+            try:
+                same = loaded._backbone.told(sample) == found.told
+            except RuntimeError:  # as in load()
+                same = False
+            if same:
+                packed.save_pack(pack, folder)
+            pack.release()  # if it is not what it was, neither the copies nor the verdict are to be believed
+            return None if same else cls._whole(folder, tokenizer, section, id, packed.Kept(weights.Pack(), None))
+
+        loaded._prove = prove
+        return loaded
 
     @classmethod
     def _whole(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: packed.Kept) -> HFModel:
@@ -117,7 +124,7 @@ class HFModel:
         pack, verdict = kept.pack, kept.verdict
         known = None if verdict is None else (verdict.step, verdict.measures)
         loaded = cls(_network(folder, section), tokenizer, section, id=id, pack=pack, known=known)
-        network, sample = loaded.backbone, loaded.vocabulary.continuation(_SAMPLE)
+        network, sample = loaded._backbone, loaded.vocabulary.continuation(_SAMPLE)
         network.choose_prefill(sample, None if verdict is None else verdict.prefill)
         told = network.told(sample) if network.prefill == "step" else ()
         now = packed.Verdict(network.stepped, network.measures, network.prefill, told)
@@ -127,6 +134,18 @@ class HFModel:
             packed.save_pack(pack, folder)
         pack.release()
         return loaded
+
+    def _proved(self) -> Backbone:
+        if self._prove is not None:
+            prove, self._prove = self._prove, None
+            if (whole := prove()) is not None:
+                self.__dict__.update(whole.__dict__)
+        return self._backbone
+
+    @property
+    def backbone(self) -> Backbone:
+        """The network, proved: a load that took an earlier one's word is checked when it is first used, and made anew if it was wrong."""
+        return self._proved()
 
     # ── facts ──
 
@@ -165,6 +184,7 @@ class HFModel:
         Give two prompts of the same layout with different questions; a single one is computed whole. Returns the tokens of the shared
         beginning; counts in usage(). The prefix is dropped like any other when the cache is full.
         """
+        self._proved()
         ids = self.format.render(prompt).ids
         for other in others:
             ids = ids[: shared(ids, self.format.render(other).ids)]
@@ -267,6 +287,7 @@ class HFModel:
     # ── feeding ──
 
     def _fit(self, prompt: Prompt) -> Rendered:
+        self._proved()
         rendered = self.format.render(prompt)
         if len(rendered.ids) >= self._window:
             raise WindowError(

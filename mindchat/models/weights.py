@@ -6,8 +6,10 @@ Does not own: the kernels (half, digits), the network around the projections (fa
 
 from __future__ import annotations
 
+import functools
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Literal
 
@@ -22,11 +24,27 @@ WIDEST = 8
 HEAD = "head"
 """The name of the projection to logits; the others are the layers'."""
 _BLOCK = 1 << 18
-_PACKERS = 2
+log = logging.getLogger(__name__)
 Projection = Callable[[Tensor], Tensor]
 """Rows (R, K) fp32 to rows (R, N) fp32."""
 Step = Literal["fp32", "fp16", "int8"]
 """What a step computes with: fp32 throughout, or weights of fewer bytes and fp32 around them."""
+
+
+class Arranged:
+    """A kernel's own arrangement of a weight, made once, by whoever comes first: a thread beside, or the pass that needs it."""
+
+    def __init__(self, arrange: Callable[[], Any]) -> None:
+        self._arrange: Callable[[], Any] | None = arrange
+        self._lock = threading.Lock()
+        self._done: Any = None
+
+    def __call__(self) -> Any:
+        """The arrangement. Raises what arranging raises."""
+        with self._lock:
+            if self._arrange is not None:
+                self._done, self._arrange = self._arrange(), None  # lets go of the weight, too
+        return self._done
 
 
 class Pack:
@@ -35,7 +53,7 @@ class Pack:
     def __init__(self, held: Mapping[str, Tensor] | None = None) -> None:
         self.held: dict[str, Tensor] = dict(held or {})
         self.made: dict[str, Tensor] = {}
-        self._ready: dict[str, Future[Any]] = {}
+        self._arranged: dict[str, Arranged] = {}
 
     def get(self, names: Sequence[str], make: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
         """The tensors of these names; made if one of them is missing."""
@@ -52,32 +70,49 @@ class Pack:
             for name in [name for name in place if name.startswith(prefix)]:
                 del place[name]
 
-    def arranged(self, name: str, arrange: Callable[[], Any]) -> Any:
-        """A kernel's own arrangement of a weight; arranged once, however many steps are built from it."""
-        if name in self._ready:
-            return self._ready[name].result()
-        done = arrange()
-        self._ready[name] = Future()
-        self._ready[name].set_result(done)
-        return done
+    def arranged(self, name: str, arrange: Callable[[], Any]) -> Arranged:
+        """The arrangement of this name, one for all steps that are built from it; `arrange` makes it if none is known."""
+        return self._arranged.setdefault(name, Arranged(arrange))
 
     def release(self) -> None:
         """Forget everything: networks hold what they compute with, and a mapped file counts as resident as long as a tensor of it is held."""
-        for waiting in self._ready.values():
-            waiting.cancel()
-        for place in (self.held, self.made, self._ready):
+        for place in (self.held, self.made, self._arranged):
             place.clear()
 
     def begin(self, step: Step) -> None:
-        """Arrange what is held for this step on threads of its own (the work holds no interpreter lock), while the network is being loaded."""
-        pool = ThreadPoolExecutor(_PACKERS, "arrange")
+        """Arrange what is held for this step in a thread of its own (the work holds no interpreter lock), from the last one back: whoever needs
+        them meanwhile begins with the first.
+        """
         for key in self.held:
             name, _, kind = key.rpartition(".")
             form = form_of(step, name)
             parts = [self.held.get(f"{name}.{part}") for part in form.parts]
             if form.kernel is not None and kind == form.parts[0] and form.uniform and all(part is not None for part in parts):
-                self._ready[key] = pool.submit(form.kernel.arrange, *parts)
-        pool.shutdown(wait=False)
+                self.arranged(key, functools.partial(form.kernel.arrange, *parts))
+        waiting = [*self._arranged.values()]
+        threading.Thread(target=_arrange, args=(waiting,), name="arrange", daemon=True).start()
+
+
+def _arrange(waiting: list[Arranged]) -> None:
+    try:
+        while waiting:
+            waiting.pop()()
+    except RuntimeError as error:  # whoever needs it comes to the same, and says so
+        log.debug("weights could not be arranged ahead: %s", error)
+
+
+class Waiting:
+    """A kernel over a weight whose arrangement is waited for, or made, with the first pass."""
+
+    def __init__(self, kernel: Callable[[Any], Projection], arranged: Arranged) -> None:
+        self._kernel, self._arranged = kernel, arranged
+        self._project: Projection | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The kernel's pass."""
+        if self._project is None:
+            self._project = self._kernel(self._arranged())
+        return self._project(x)
 
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -110,7 +145,7 @@ def halved(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False
         return (whole.clamp(-half.LARGEST, half.LARGEST).half(),)
 
     (weight,) = pack.get((f"{name}.half",), made)
-    return _finished(half.Half(pack.arranged(f"{name}.half", lambda: half.arrange(weight))), 0, _bias(parts))
+    return _finished(Waiting(half.Half, pack.arranged(f"{name}.half", lambda: half.arrange(weight))), 0, _bias(parts))
 
 
 def rounded(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False) -> Projection:
@@ -131,7 +166,7 @@ def rounded(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = Fals
     weight, scale = pack.get((f"{name}.weight", f"{name}.scale"), made)
     bias = _bias(parts)
     if digits.available():
-        return _finished(digits.Digits(pack.arranged(f"{name}.weight", lambda: digits.arrange(weight, scale))), twice, bias)
+        return _finished(Waiting(digits.Digits, pack.arranged(f"{name}.weight", lambda: digits.arrange(weight, scale))), twice, bias)
     coarse, exact = _finished(lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float(), twice, bias), full(parts, name, pack)
     return lambda x: (exact if len(x) > WIDEST else coarse)(x)
 

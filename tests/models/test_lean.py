@@ -109,6 +109,22 @@ def test_a_second_load_needs_no_network_until_something_asks(folder: Path, monke
     assert (third.provides, third.ends, third.window) == (second.provides, second.ends, second.window)
 
 
+def test_a_load_waits_for_no_arrangement(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks in its first second; what the thread beside has not come to is arranged by the first prompt."""
+    arranged: list[int] = []
+    for kernel in (weights.half, weights.digits):
+        own = kernel.arrange
+        monkeypatch.setattr(kernel, "arrange", lambda *held, own=own: arranged.append(len(held)) or own(*held))
+    monkeypatch.setattr(weights.Pack, "begin", lambda *_: None)
+    second = HFModel.load(folder, FP16, id="tiny")
+    assert (second.window, second.count(PROMPT) > 0, arranged) == (second._backbone._given.config.max_position_embeddings, True, [])
+    assert second.warm(PROMPT) > 0
+    once = len(arranged)
+    assert once == 4 * len(second.backbone._given.get_decoder().layers) + 1
+    assert words(second)
+    assert len(arranged) == once
+
+
 def other_weights(folder: Path) -> None:
     tiny_model("llama", len(byte_level_tokenizer()), seed=5).save_pretrained(folder)
 
@@ -124,18 +140,22 @@ def no_weights(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"no tensors")
 
 
+@pytest.mark.parametrize("first", ["ask", "warm"])
 @pytest.mark.parametrize("change", [other_weights, other_copies])
-def test_what_says_something_else_is_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+def test_what_says_something_else_is_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any, first: str) -> None:
     change(folder)
     own, asked = hf._network, list[Path]()
     monkeypatch.setattr(hf, "_network", lambda where, section: asked.append(where) or own(where, section))
     second = HFModel.load(folder, FP16, id="tiny")
+    if first == "warm":
+        second.warm(PROMPT)
+    said = words(second)
     assert asked == [folder]
     logits = second.backbone.forward(IDS, second.backbone.fresh(), 30)
     assert logits is not None
     assert torch.allclose(logits[0], second.backbone.model(IDS).logits[0].float(), atol=0.3)
     third = HFModel.load(folder, FP16, id="tiny")
-    assert words(third) == words(second)
+    assert words(third) == words(second) == said
     assert asked == [folder]
 
 
@@ -166,7 +186,7 @@ def test_arranging_on_threads_leaves_the_warnings_as_they_are() -> None:
     pack = weights.Pack({f"layer{i}.out.half": torch.randn(1500, 896).half() for i in range(24)})
     pack.begin("fp16")
     for i in range(24):
-        pack.arranged(f"layer{i}.out.half", never)
+        pack.arranged(f"layer{i}.out.half", never)()
     assert warnings.filters == before
 
 
@@ -174,7 +194,7 @@ def test_what_fails_to_be_arranged_says_so_each_time() -> None:
     pack = weights.Pack()
     for _ in range(2):
         with pytest.raises(AssertionError, match="asked for"):
-            pack.arranged("p.half", never)
+            pack.arranged("p.half", never)()
 
 
 def test_a_damaged_file_is_named_by_the_whole_load(folder: Path) -> None:

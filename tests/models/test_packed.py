@@ -81,7 +81,7 @@ def test_one_pack_serves_both_and_a_load_arranges_only_what_it_steps_with(folder
         monkeypatch.setattr(form, "arrange", lambda *held, own=own, name=name: arranged.append(name) or own(*held))
     for section, expected in ((INT8, {"digits": 3 * 4 + 1}), (FP16, {"half": 3 * 4, "digits": 1})):
         arranged.clear()
-        HFModel.load(folder, section, id="tiny")
+        said(HFModel.load(folder, section, id="tiny"))
         assert {name: arranged.count(name) for name in arranged} == expected
 
 

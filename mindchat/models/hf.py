@@ -70,8 +70,8 @@ class HFModel:
             step, sure = quickest_step(model, sample, pack=pack) if section.arithmetic == "auto" else (_STEPS.get(section.arithmetic, step), True)
         self._backbone = Backbone(model, sample, step=step, pack=pack, known=known)
         self._backbone.settled = sure
-        self._prove: Callable[[], HFModel | None] | None = None
-        """What is left of a load; see backbone."""
+        self._prove: Callable[[Cancel], HFModel | None] | None = None
+        """What is left of a load: gives another model to be instead, if this one is not what it was."""
         self.store = PrefixStore(self._backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
@@ -105,8 +105,9 @@ class HFModel:
         sample = loaded.vocabulary.continuation(_SAMPLE)
         loaded._backbone.choose_prefill(sample, found.prefill)
 
-        def prove() -> HFModel | None:
+        def prove(cancel: Cancel) -> HFModel | None:
             try:
+                pack.finish(cancel.check)
                 same = loaded._backbone.told(sample) == found.told
             except RuntimeError:  # as in load()
                 same = False
@@ -135,17 +136,18 @@ class HFModel:
         pack.release()
         return loaded
 
-    def _proved(self) -> Backbone:
+    def _proved(self, cancel: Cancel) -> Backbone:
+        """Interrupted, it goes on where it was the next time."""
         if self._prove is not None:
-            prove, self._prove = self._prove, None
-            if (whole := prove()) is not None:
+            whole, self._prove = self._prove(cancel), None
+            if whole is not None:
                 self.__dict__.update(whole.__dict__)
         return self._backbone
 
     @property
     def backbone(self) -> Backbone:
         """The network, proved: a load that took an earlier one's word is checked when it is first used, and made anew if it was wrong."""
-        return self._proved()
+        return self._proved(NEVER)
 
     # ── facts ──
 
@@ -184,7 +186,7 @@ class HFModel:
         Give two prompts of the same layout with different questions; a single one is computed whole. Returns the tokens of the shared
         beginning; counts in usage(). The prefix is dropped like any other when the cache is full.
         """
-        self._proved()
+        self._proved(cancel)
         ids = self.format.render(prompt).ids
         for other in others:
             ids = ids[: shared(ids, self.format.render(other).ids)]
@@ -213,7 +215,7 @@ class HFModel:
         cancel: Cancel = NEVER,
     ) -> Iterator[StreamItem]:
         """See mindchat.ports.Model.stream. Raises WindowError if the prompt alone fills the window."""
-        rendered = self._fit(prompt)
+        rendered = self._fit(prompt, cancel)
         request = self._request(rendered, want, max_tokens, stop, cancel)
         options = None if allow is None else [tuple(self.vocabulary.continuation(option)) for option in allow]
         greedy = Greedy(self.backbone, self.vocabulary, self.ends, request, options)
@@ -241,7 +243,7 @@ class HFModel:
         cancel: Cancel = NEVER,
     ) -> Sequence[Draft]:
         """See mindchat.ports.Model.sample: the same seed gives the same samples."""
-        rendered = self._fit(prompt)
+        rendered = self._fit(prompt, cancel)
         request = self._request(rendered, want, max_tokens, stop, cancel)
         sampler = Sampler(self.backbone, self.vocabulary, self.ends, request, Spread(temperature, top_k, top_p, seed))
         line = self.store.take(rendered.ids[:-1])
@@ -256,7 +258,7 @@ class HFModel:
 
     def choose(self, prompt: Prompt, options: Sequence[str], *, cancel: Cancel = NEVER) -> Sequence[Choice]:
         """See mindchat.ports.Model.choose."""
-        rendered = self._fit(prompt)
+        rendered = self._fit(prompt, cancel)
         ids = [self.vocabulary.continuation(option) for option in options]
         line = self.store.take(rendered.ids[:-1])
         try:
@@ -271,7 +273,7 @@ class HFModel:
         """See mindchat.ports.Model.attention; pieces are all tokens before the span. Raises CapabilityError if it cannot measure attention."""
         if Signal.ATTENTION not in self._provides:
             raise CapabilityError(f"{self._id} cannot measure attention here.", "Choose a policy that needs none, such as flare.")
-        rendered = self._fit(prompt)
+        rendered = self._fit(prompt, cancel)
         ids = (*rendered.ids, *draft.ids[: span.start])
         line = self.store.take(ids)
         try:
@@ -286,8 +288,8 @@ class HFModel:
 
     # ── feeding ──
 
-    def _fit(self, prompt: Prompt) -> Rendered:
-        self._proved()
+    def _fit(self, prompt: Prompt, cancel: Cancel) -> Rendered:
+        self._proved(cancel)
         rendered = self.format.render(prompt)
         if len(rendered.ids) >= self._window:
             raise WindowError(

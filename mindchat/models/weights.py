@@ -74,6 +74,12 @@ class Pack:
         """The arrangement of this name, one for all steps that are built from it; `arrange` makes it if none is known."""
         return self._arranged.setdefault(name, Arranged(arrange))
 
+    def finish(self, check: Callable[[], None]) -> None:
+        """Arrange what is left, from the first one on; `check` may raise between two of them, and what was done stays done."""
+        for arranged in self._arranged.values():
+            check()
+            arranged()
+
     def release(self) -> None:
         """Forget everything: networks hold what they compute with, and a mapped file counts as resident as long as a tensor of it is held."""
         for place in (self.held, self.made, self._arranged):

@@ -13,11 +13,13 @@ import torch
 from safetensors import SafetensorError
 
 from mindchat.config import ModelSection
+from mindchat.errors import Interrupted
 from mindchat.models import fast, hf, packed, prefill, weights
 from mindchat.models.cache import KV, windows_of
 from mindchat.models.hf import HFModel
 from mindchat.models.lean import Lean
 from mindchat.models.manifest import Manifest, write_manifest
+from mindchat.ports import Cancel
 from mindchat.values import Message, Prompt, Text, Token
 
 from .conftest import byte_level_tokenizer, tiny_model
@@ -123,6 +125,21 @@ def test_a_load_waits_for_no_arrangement(folder: Path, monkeypatch: pytest.Monke
     assert once == 4 * len(second.backbone._given.get_decoder().layers) + 1
     assert words(second)
     assert len(arranged) == once
+
+
+def test_reading_ahead_makes_way_while_weights_are_arranged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine thread does other things, too: what was arranged stays, and the rest is done when something asks again."""
+    arranged: list[int] = []
+    own, wish = weights.half.arrange, Cancel()
+    monkeypatch.setattr(weights.half, "arrange", lambda *held: arranged.append(1) or (wish.set() if len(arranged) == 3 else None) or own(*held))
+    monkeypatch.setattr(weights.Pack, "begin", lambda *_: None)
+    second = HFModel.load(folder, FP16, id="tiny")
+    for verb in (lambda: second.warm(PROMPT, cancel=wish), lambda: list(second.stream(PROMPT, want=frozenset(), max_tokens=2, cancel=wish))):
+        with pytest.raises(Interrupted):
+            verb()
+        assert len(arranged) == 3
+    assert words(second)
+    assert len(arranged) == 4 * len(second.backbone._given.get_decoder().layers)
 
 
 def other_weights(folder: Path) -> None:

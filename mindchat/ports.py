@@ -157,6 +157,20 @@ class ReadsAhead(Protocol):
         ...
 
 
+@runtime_checkable
+class Settles(Protocol):
+    """A model whose load leaves work for later, so that it is ready sooner."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to do."""
+        ...
+
+    def settle(self, *, cancel: Cancel = NEVER) -> None:
+        """Do what is left. Raises Interrupted when cancelled; what was done stays done."""
+        ...
+
+
 class Ask(Protocol):
     """The model as plug-ins get it: the same verbs, counted by kind and reported as ModelAsked. No plug-in holds the Model."""
 

@@ -21,7 +21,7 @@ from mindchat.errors import Interrupted, MindChatError, UsageError
 from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, to_json
 from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, measure
 from mindchat.paths import Paths
-from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever
+from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever, Settles
 from mindchat.trace import Trace, fold, report
 
 STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {"answered": "done", "failed": "failed", "cancelled": "cancelled"}
@@ -115,11 +115,8 @@ class Session:
         self.turns: list[Trace] = []
         self.events: list[Event] = []
         """Events of the newest turn, for /trace."""
-        self.history: list[tuple[str, str]] = []
-        """(question, answer) that the next prompt may hold."""
-        self.past: tuple[tuple[str, str, str], ...] = ()
-        """(question, answer, status) of the turns before this program opened the conversation."""
-        self._recall()
+        self.history, self.past = self._recalled(id)
+        """(question, answer) that the next prompt may hold; (question, answer, status) of the turns before this program opened the conversation."""
         self._open_model = open_model
         self._build_engine = build_engine
         self._open_rooms = open_rooms
@@ -169,6 +166,14 @@ class Session:
             raise outcome[0]
         self._model = outcome[0]
 
+    def _settle(self, cancel: Cancel) -> Iterator[ModelLoading]:
+        """Before the turn's clocks start: what the load left is neither reading nor writing."""
+        if isinstance(self._model, Settles) and not self._model.settled:
+            started = time.monotonic()
+            yield ModelLoading("arranging weights")
+            self._model.settle(cancel=cancel)
+            yield ModelLoading("ready", 1, 1, time.monotonic() - started)
+
     def _ready(self) -> Engine:
         assert self._model is not None
         if self._engine is None:
@@ -215,6 +220,7 @@ class Session:
     def _events(self, text: str, cancel: Cancel) -> Iterator[Event]:
         try:
             yield from self.load(cancel=cancel)
+            yield from self._settle(cancel)
             engine = self._ready()
         except Interrupted:
             yield TurnCancelled("", "loading")
@@ -276,15 +282,16 @@ class Session:
         self.resume(None)
 
     def resume(self, id: str | None) -> None:
-        """Continue another conversation (None: a new one)."""
+        """Continue another conversation (None: a new one). Raises NotFoundError if there is none of this id, and stays in this one."""
+        history, past = self._recalled(id)
         self.id, self.turns, self.events = id, [], []
         self._apply(self.config)
-        self._recall()
+        self.history, self.past = history, past
 
-    def _recall(self) -> None:
-        chats = self.rooms.chats if self.id else None
-        self.history = list(chats.history(self.id)) if chats is not None and self.id else []
-        self.past = tuple(chats.past(self.id)) if chats is not None and self.id else ()
+    def _recalled(self, id: str | None) -> tuple[list[tuple[str, str]], tuple[tuple[str, str, str], ...]]:
+        """History and past of a conversation."""
+        chats = self.rooms.chats
+        return (list(chats.history(id)), tuple(chats.past(id))) if chats is not None and id else ([], ())
 
 
 def partial_text(trace: Trace) -> str:

@@ -23,6 +23,7 @@ from mindchat.cli.bench_pairs import pairs, show
 from mindchat.cli.output import Narrator
 from mindchat.cli.settings import load
 from mindchat.errors import ModelMissingError, UsageError
+from mindchat.ports import Settles
 from mindchat.values import Hop, Message, Passage, Prompt, Text
 
 if TYPE_CHECKING:
@@ -52,10 +53,14 @@ _READ = """
 from mindchat.values import Message, Prompt, Text
 model.warm(Prompt((Message("user", (Text("Where is Rome?"),)),)))
 """
+_LEAVE = """
+import os
+os._exit(0)  # unloading torch takes seconds
+"""
 LOADS = {
     "torch and transformers imported": ["-c", "import torch; from transformers import AutoModelForCausalLM, AutoTokenizer, AttentionInterface"],
-    "model ready": ["-c", _READY],
-    "first prompt read": ["-c", _READY + _READ],
+    "model ready": ["-c", _READY + _LEAVE],
+    "first prompt read": ["-c", _READY + _READ + _LEAVE],
 }
 """The same with `--load`: what any program with these libraries pays, ours with the model ready for a prompt, and with a short one read: weights
 that are arranged after the load are waited for.
@@ -273,6 +278,8 @@ def _load(sets: Sequence[str], model: str | None) -> Any:
     options.check_names(setup)
     narrator = Narrator()
     loaded = wiring.load_model(setup.config, TurnNarrator(narrator).tell)
+    if isinstance(loaded, Settles):
+        loaded.settle()
     narrator.clear()
     return loaded
 

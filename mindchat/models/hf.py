@@ -70,8 +70,8 @@ class HFModel:
             step, sure = quickest_step(model, sample, pack=pack) if section.arithmetic == "auto" else (_STEPS.get(section.arithmetic, step), True)
         self._backbone = Backbone(model, sample, step=step, pack=pack, known=known)
         self._backbone.settled = sure
-        self._prove: Callable[[Cancel], HFModel | None] | None = None
-        """What is left of a load: gives another model to be instead, if this one is not what it was."""
+        self._prove: Callable[[HFModel, Cancel], HFModel | None] | None = None
+        """What is left of this model's load: gives another one to be instead, if it is not what it was."""
         self.store = PrefixStore(self._backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
         self.ends = self.format.end_ids() | _ends(model.generation_config, tokenizer)
         config = model.config.get_text_config()
@@ -105,15 +105,17 @@ class HFModel:
         sample = loaded.vocabulary.continuation(_SAMPLE)
         loaded._backbone.choose_prefill(sample, found.prefill)
 
-        def prove(cancel: Cancel) -> HFModel | None:
+        def prove(model: HFModel, cancel: Cancel) -> HFModel | None:
             try:
                 pack.finish(cancel.check)
-                same = loaded._backbone.told(sample) == found.told
+                same = model._backbone.told(sample) == found.told
             except RuntimeError:  # as in load()
                 same = False
             if same:
                 packed.save_pack(pack, folder)
-            pack.release()  # if it is not what it was, neither the copies nor the verdict are to be believed
+            pack.release()
+            if not same:  # neither the copies nor the verdict are to be believed; two networks at once might not fit
+                model._backbone.fast = None
             return None if same else cls._whole(folder, tokenizer, section, id, packed.Kept(weights.Pack(), None))
 
         loaded._prove = prove
@@ -133,21 +135,30 @@ class HFModel:
             packed.remember(folder, section.arithmetic, now)
         if now.step in ("fp16", "int8"):
             packed.save_pack(pack, folder)
+        pack.finish(NEVER.check)
         pack.release()
         return loaded
 
-    def _proved(self, cancel: Cancel) -> Backbone:
-        """Interrupted, it goes on where it was the next time."""
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left of the load."""
+        return self._prove is None
+
+    def settle(self, *, cancel: Cancel = NEVER) -> None:
+        """See mindchat.ports.Settles: a load that took an earlier one's word is checked, and made anew if it was wrong. Every verb does it first.
+
+        Interrupted while it arranges weights, it goes on where it was the next time.
+        """
         if self._prove is not None:
-            whole, self._prove = self._prove(cancel), None
+            whole, self._prove = self._prove(self, cancel), None
             if whole is not None:
                 self.__dict__.update(whole.__dict__)
-        return self._backbone
 
     @property
     def backbone(self) -> Backbone:
-        """The network, proved: a load that took an earlier one's word is checked when it is first used, and made anew if it was wrong."""
-        return self._proved(NEVER)
+        """The network, settled."""
+        self.settle()
+        return self._backbone
 
     # ── facts ──
 
@@ -186,7 +197,7 @@ class HFModel:
         Give two prompts of the same layout with different questions; a single one is computed whole. Returns the tokens of the shared
         beginning; counts in usage(). The prefix is dropped like any other when the cache is full.
         """
-        self._proved(cancel)
+        self.settle(cancel=cancel)
         ids = self.format.render(prompt).ids
         for other in others:
             ids = ids[: shared(ids, self.format.render(other).ids)]
@@ -289,7 +300,7 @@ class HFModel:
     # ── feeding ──
 
     def _fit(self, prompt: Prompt, cancel: Cancel) -> Rendered:
-        self._proved(cancel)
+        self.settle(cancel=cancel)
         rendered = self.format.render(prompt)
         if len(rendered.ids) >= self._window:
             raise WindowError(

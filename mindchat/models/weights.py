@@ -6,9 +6,11 @@ Does not own: the kernels (half, digits), the network around the projections (fa
 
 from __future__ import annotations
 
+import atexit
 import functools
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Literal
@@ -95,16 +97,29 @@ class Pack:
             parts = [self.held.get(f"{name}.{part}") for part in form.parts]
             if form.kernel is not None and kind == form.parts[0] and form.uniform and all(part is not None for part in parts):
                 self.arranged(key, functools.partial(form.kernel.arrange, *parts))
-        waiting = [*self._arranged.values()]
-        threading.Thread(target=_arrange, args=(waiting,), name="arrange", daemon=True).start()
+        # Weakly: of a model that was given up nothing is arranged any more.
+        thread = threading.Thread(target=_arrange, args=([weakref.ref(each) for each in self._arranged.values()],), name="arrange", daemon=True)
+        thread.start()
+        atexit.register(_end, thread)
 
 
-def _arrange(waiting: list[Arranged]) -> None:
+_ENDING = threading.Event()
+
+
+def _arrange(waiting: list[weakref.ref[Arranged]]) -> None:
     try:
-        while waiting:
-            waiting.pop()()
+        while waiting and not _ENDING.is_set():
+            if (arranged := waiting.pop()()) is not None:
+                arranged()
+            del arranged
     except RuntimeError as error:  # whoever needs it comes to the same, and says so
         log.debug("weights could not be arranged ahead: %s", error)
+
+
+def _end(thread: threading.Thread) -> None:
+    """The interpreter must not be taken down around a thread that computes."""
+    _ENDING.set()
+    thread.join()
 
 
 class Waiting:

@@ -233,9 +233,9 @@ class Slash:
         self._app.open_sheet(SessionsScreen(self._chat.bridge.call, self.resume, self._chat.view.id))
 
     async def resume(self, id: str) -> None:
-        """Continue another session: its history replaces the transcript."""
-        await self._chat.clear(session=True)
+        """Continue another session: its history replaces the transcript. Raises NotFoundError, and leaves all as it is."""
         await self._chat.bridge.call(lambda session: session.resume(id))
+        await self._chat.reopen(id)
 
 
 ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {

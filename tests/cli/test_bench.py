@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,7 +94,8 @@ def test_startup_can_load_the_model_too(run: Run, monkeypatch: pytest.MonkeyPatc
             return 3
 
     monkeypatch.setattr("mindchat.wiring.load_model", lambda config, progress: Reader(config.model.name))
-    for command, expected in zip(started[-2:], (["smollm2-135m"], ["smollm2-135m", "read"]), strict=True):
+    monkeypatch.setattr(os, "_exit", lambda code: done.append(f"left with {code}"))
+    for command, expected in zip(started[-2:], (["smollm2-135m", "left with 0"], ["smollm2-135m", "read", "left with 0"]), strict=True):
         done.clear()
         monkeypatch.setattr("sys.argv", ["-c", *command[2:]])
         exec(compile(command[1], "load", "exec"), {})

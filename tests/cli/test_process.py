@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 import mindchat
@@ -19,6 +21,8 @@ from mindchat.events import LAST, from_json
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX's here")
 COMMAND = [sys.executable, "-m", "mindchat"]
+PATIENCE = 120.0
+"""Seconds to wait for a sign of life; nothing is asserted about time by it."""
 
 
 def start(arguments: Sequence[str], *, cwd: Path, env: dict[str, str] | None = None, **pipes: object) -> subprocess.Popen[bytes]:
@@ -31,6 +35,29 @@ def run(arguments: Sequence[str], *, cwd: Path, env: dict[str, str] | None = Non
     with start(arguments, cwd=cwd, env=env) as process:
         out, err = process.communicate(timeout=120)
     return process.returncode, out, err
+
+
+def opened(pipe: Path) -> int:
+    """The writing end of a pipe, once somebody waits at its other end; nothing is written, so they go on waiting until it is closed."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:  # nobody reads yet
+            assert error.errno == errno.ENXIO and time.monotonic() < end
+            time.sleep(0.05)
+
+
+def come_to_rest(process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process has waited for something, without a moment's work, for half a second."""
+    seen, end, quiet = psutil.Process(process.pid), time.monotonic() + PATIENCE, 0
+    spent = seen.cpu_times()
+    while quiet < 10:
+        time.sleep(0.05)
+        now = seen.cpu_times()
+        quiet = quiet + 1 if seen.status() == psutil.STATUS_SLEEPING and now == spent and sum(now[:2]) > 0.1 else 0
+        spent = now
+        assert time.monotonic() < end
 
 
 @pytest.fixture
@@ -112,10 +139,11 @@ def test_a_signal_while_the_model_loads(tmp_path: Path, number: int, form: list[
     pipe = tmp_path / "tape"
     os.mkfifo(pipe)  # opening it blocks until somebody writes: a load that never ends and looks at nothing
     with start(["ask", "Who?", "-m", f"scripted:{pipe}", "--policy", "once", *form], cwd=tmp_path) as process:
-        time.sleep(1.5)
+        held = opened(pipe)
         began = time.monotonic()
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
+    os.close(held)
     assert time.monotonic() - began < 5
     assert process.returncode == 130
     assert b"Traceback" not in err
@@ -130,7 +158,7 @@ def test_a_signal_while_the_model_loads(tmp_path: Path, number: int, form: list[
 @posix
 def test_ctrl_c_before_anything_has_begun(tmp_path: Path) -> None:
     with start(["ask", "-"], cwd=tmp_path, stdin=subprocess.PIPE) as process:
-        time.sleep(1.0)
+        come_to_rest(process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,42 @@ def test_arranging_on_threads_leaves_the_warnings_as_they_are() -> None:
     for i in range(24):
         pack.arranged(f"layer{i}.out.half", never)()
     assert warnings.filters == before
+
+
+def test_of_a_model_that_was_given_up_nothing_is_arranged(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, arranged = threading.Event(), threading.Event(), list[int]()
+
+    def slow(weight: torch.Tensor) -> str:
+        arranged.append(len(weight))
+        begun.set()
+        assert go_on.wait(60)
+        return "arranged"
+
+    monkeypatch.setattr(weights.half, "arrange", slow)
+    pack = weights.Pack({f"layer{i}.out.half": torch.zeros(i + 1, 2) for i in range(9)})
+    pack.begin("fp16")
+    assert begun.wait(60)
+    (thread,) = [each for each in threading.enumerate() if each.name == "arrange"]
+    pack.release()
+    del pack
+    go_on.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert arranged == [9]
+
+
+def test_the_program_ends_while_weights_are_arranged(folder: Path) -> None:
+    """At its end no thread may be left in the middle of a computation."""
+    code = (
+        "import time\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models import hf, weights\n"
+        "own = weights.half.arrange\n"
+        "weights.half.arrange = lambda *held: (time.sleep(0.2), own(*held))[1]\n"
+        "from mindchat.models import packed\n"
+        f"where, section = Path({str(folder)!r}), ModelSection(arithmetic='fp16', threads=1)\n"
+        "model = hf.HFModel.load(where, section, id='tiny')\nprint(model.settled, flush=True)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "False", "")
 
 
 def test_what_fails_to_be_arranged_says_so_each_time() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from mindchat import session as module
 from mindchat import wiring
-from mindchat.errors import ModelMissingError, UsageError
+from mindchat.errors import ModelMissingError, NotFoundError, UsageError
 from mindchat.events import LAST, AnswerReady, ModelLoading, QuestionRewritten, TurnCancelled, TurnFailed
 from mindchat.models.scripted import ScriptedModel
 from mindchat.pace import Pace, PaceFile, Ratio
@@ -190,6 +190,41 @@ def test_what_a_turn_took_is_known_to_the_next_session(open_session: Open) -> No
     assert expected.seconds == pytest.approx(expected.read / 100 + expected.written / 10, rel=0.1)
     assert copies is not None
     assert copies.tokens > 0
+
+
+def test_a_conversation_that_is_not_there_leaves_this_one_as_it_is(open_session: Open) -> None:
+    session = open_session([" Fritz Lang", " Vienna"])
+    list(session.ask(QUESTION))
+    before = (session.id, list(session.turns), list(session.history), session.past)
+    with pytest.raises(NotFoundError):
+        session.resume("s0000000")
+    assert (session.id, list(session.turns), list(session.history), session.past) == before
+    assert isinstance(list(session.ask("Where was Fritz Lang born?"))[-1], AnswerReady)
+    assert len(wiring.open_chats(find_paths()).show(session.id or "").turns) == 2
+
+
+class Unsettled(ScriptedModel):
+    """A model whose load left something."""
+
+    settled = False
+
+    def settle(self, *, cancel: Cancel) -> None:
+        cancel.check()
+        self.settled = True
+
+
+def test_what_a_load_left_is_done_before_the_turns_clocks_start(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session([" Fritz Lang"])
+    monkeypatch.setattr(session, "_open_model", lambda config, tell: Unsettled([" Fritz Lang"]))
+    cancel = Cancel()
+    events = session.ask(QUESTION, cancel=cancel)
+    for event in events:
+        if isinstance(event, ModelLoading) and event.phase == "arranging weights":
+            cancel.set()
+    assert event == TurnCancelled("", "loading")
+    phases = [(event.phase, session.model.settled) if isinstance(event, ModelLoading) else () for event in session.ask(QUESTION)]
+    assert phases[:3] == [("arranging weights", False), ("ready", True), ()]
+    assert not [event for event in session.ask(QUESTION) if isinstance(event, ModelLoading)]
 
 
 def test_an_incognito_turn_is_not_timed(open_session: Open) -> None:

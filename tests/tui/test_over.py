@@ -12,7 +12,7 @@ import pytest
 from mindchat import commands
 from mindchat import events as ev
 from mindchat.commands import Command, Reply
-from mindchat.errors import UsageError
+from mindchat.errors import NotFoundError
 from mindchat.tui.bridge import SessionChanged, read_view
 from mindchat.tui.sources import find_source
 from mindchat.values import Answer, Citation
@@ -124,44 +124,75 @@ async def test_sessions_list_search_and_resume(stage: Any, snapshot: Any) -> Non
         assert "The Volga." in s.text()
 
 
-@pytest.mark.parametrize("left", [None, "s1aaaaa", "s2bbbbb"], ids=["a new session", "another", "the same"])
+LEFT: dict[str, Any] = {
+    "a new session": None,
+    "another": "s1aaaaa",
+    "the same": "s2bbbbb",
+    "one with turns": "asked",
+    "the same with turns": "asked s2bbbbb",
+}
+
+
+@pytest.mark.parametrize("left", LEFT.values(), ids=LEFT)
 async def test_late_news_of_the_session_that_was_left_takes_nothing_from_the_resumed_one(stage: Any, left: str | None) -> None:
-    """Every job is followed by the session as it was then (a search of the sessions screen, a look at the files); it may come in between."""
+    """Every job is followed by the session as it was then (a search of the sessions screen, a look at the files); it may come at any moment."""
     async with stage((80, 24)) as s:
         await s.ready()
-        await s.chat.slash.resume(left)
-        call = s.chat.bridge.call
+        await s.chat.slash.resume((left or "").replace("asked", "").strip() or None)
+        if left is not None and "asked" in left:
+            await s.answer("Who was it?")
+        call, asked = s.chat.bridge.call, ["Which river is longest?", "And in Europe?"]
 
         async def late(function: Any) -> Any:
-            s.chat.post_message(SessionChanged(read_view(s.session)))
+            before = SessionChanged(read_view(s.session))
+            for _ in range(2):
+                s.chat.post_message(before)
+                await s.pilot.pause()
+            done = await call(function)
             await s.pilot.pause()
-            return await call(function)
+            return done
 
-        s.chat.bridge.call = late
-        await s.chat.slash.resume("s2bbbbb")
-        await s.until(lambda: s.chat.view.id == "s2bbbbb" and "Which river is longest?" in s.text())
-        assert [turn.question for turn in s.chat.query("PastTurn")] == ["Which river is longest?", "And in Europe?"]
-        await s.chat.slash.resume(None)
-        await s.until(lambda: s.chat.view.id is None and "Which river is longest?" not in s.text())
-        assert s.chat.query_one("Welcome").display
+        for way in (late, call):
+            s.chat.bridge.call = way
+            await s.chat.slash.resume("s2bbbbb")
+            await s.until(lambda: s.chat.view.id == "s2bbbbb" and "Which river is longest?" in s.text())
+            assert [turn.question for turn in s.chat.query("PastTurn")] == asked
+            assert not s.chat.query_one("Welcome").display
+            await s.chat.slash.resume(None)
+            await s.until(lambda: s.chat.view.id is None and "Which river is longest?" not in s.text())
+            assert s.chat.query_one("Welcome").display
 
 
-async def test_a_session_that_cannot_be_resumed_is_said(stage: Any) -> None:
+async def test_a_session_that_cannot_be_resumed_is_said_and_takes_nothing(stage: Any) -> None:
     async with stage((80, 24)) as s:
         await s.ready()
         await s.chat.slash.resume("s2bbbbb")
-        await s.until(lambda: "Which river is longest?" in s.text())
+        await s.answer("Who was it?")
+        shown = s.text()
         await s.pilot.press("ctrl+r")
         await s.until(lambda: "Grandfathers" in s.text())
 
         def gone(id: str) -> None:
-            raise UsageError(f"There is no session {id}.", "")
+            raise NotFoundError(f"There is no session {id}.", "")
 
         s.session.resume = gone
         await s.pilot.press("enter")
         await s.until(lambda: "There is no session s1aaaaa." in s.text())
         await s.pilot.press("escape")
+        await s.until(lambda: s.text() == shown)
+
+
+async def test_a_fork_leaves_the_past_above_what_came_after_it(stage: Any) -> None:
+    async with stage((80, 24)) as s:
+        await s.ready()
+        await s.chat.slash.resume("s2bbbbb")
         await s.until(lambda: "Which river is longest?" in s.text())
+        await s.chat.note("", "a note")
+        s.session.id = "s9fork"
+        s.chat.post_message(SessionChanged(read_view(s.session)))
+        await s.until(lambda: s.chat.view.id == "s9fork")
+        kinds = [type(child).__name__ for child in s.chat.query_one("#flow").children if child.display]
+        assert kinds == ["PastTurn", "PastTurn", "Note"]
 
 
 async def test_a_resumed_session_shows_turns_without_an_end_and_asks_again(stage: Any) -> None:

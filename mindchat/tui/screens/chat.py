@@ -60,8 +60,8 @@ class ChatScreen(Screen[None]):
         self._loading = Trace()
         self._newest: int | None = None
         self._command, self._since, self._broken = "", 0.0, ""
-        self._past_of: str | None = ""
-        """The session whose past stands in the transcript; "": none does yet."""
+        self._past: tuple[tuple[str, str, str], ...] | None = None
+        """What stands in the transcript of the time before; None: not known yet."""
         self._current = ""
         self._clock: Timer | None = None
         self._watched: Watched | None = None
@@ -190,9 +190,7 @@ class ChatScreen(Screen[None]):
         moved = before.id is not None and event.view.id is not None and before.id != event.view.id
         if moved and self.turns and before.past != event.view.past:
             await self.clear(session=True)  # a command went to another session
-        if event.view.id != self._past_of:
-            self._past_of = event.view.id
-            await self._show_history(event.view)
+        await self._show_history()
         self._say_status()
 
     def on_watched(self, event: Watched) -> None:
@@ -202,22 +200,31 @@ class ChatScreen(Screen[None]):
         self._watched = event
         self._say_status()
 
-    async def _show_history(self, view: SessionView) -> None:
-        """What was said before. By the session's id: news of the session that was left may still come after clear()."""
-        if self.turns:  # it got its id from the first of them
+    async def _show_history(self) -> None:
+        """What was said before. Told by its words: news of the session that was left may still come after clear()."""
+        if self.view.past == self._past:
+            return
+        self._past = self.view.past
+        if self.turns:
             return
         flow = self.query_one("#flow")
-        if view.past or flow.query(PastTurn):
-            self.query_one(Welcome).display = not view.past
+        if self._past or flow.query(PastTurn):
+            self.query_one(Welcome).display = not self._past
         await flow.remove_children(".past")
-        await flow.mount_all([PastTurn(question, answer, status) for question, answer, status in view.past])
+        await flow.mount_all([PastTurn(question, answer, status) for question, answer, status in self._past])
         self.query_one(Transcript).follow()
+
+    async def reopen(self, id: str | None) -> None:
+        """An empty transcript for the session that was resumed, and its past if that is known by now."""
+        await self.clear(session=True)
+        if self.view.id == id:
+            await self._show_history()
 
     async def clear(self, *, session: bool) -> None:
         """Empty the transcript; with `session`, panes and turns too (late news of old turns is dropped)."""
         await self.query_one("#flow").remove_children(".turn, .note")
         if session:
-            self.turns, self.notes, self._newest, self._past_of = {}, {}, None, ""
+            self.turns, self.notes, self._newest, self._past = {}, {}, None, None
             self.show_panes(Trace())
             self.query_one(Welcome).display = True
         self._say_status()

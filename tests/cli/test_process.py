@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import json
 import os
 import signal
@@ -40,12 +40,11 @@ def run(arguments: Sequence[str], *, cwd: Path, env: dict[str, str] | None = Non
 def opened(pipe: Path) -> int:
     """The writing end of a pipe, once somebody waits at its other end; nothing is written, so they go on waiting until it is closed."""
     end = time.monotonic() + PATIENCE
-    while True:
-        try:
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):  # nobody reads yet
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:  # nobody reads yet
-            assert error.errno == errno.ENXIO and time.monotonic() < end
-            time.sleep(0.05)
+        time.sleep(0.05)
+    raise AssertionError("nobody opened the pipe")
 
 
 def come_to_rest(process: subprocess.Popen[bytes]) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes of which each takes every processor wait for one another; read when torch is imported
+
 SMALL_MODEL = "smollm2-135m"
 TEST_MODELS = os.environ.get("MINDCHAT_TEST_MODELS")  # read before the environment is cleaned for each test
 

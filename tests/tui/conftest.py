@@ -7,8 +7,9 @@ import importlib.util
 import os
 import re
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,8 @@ from mindchat.tui.app import MindChatApp
 from mindchat.tui.screens.chat import ChatScreen
 
 HERE = Path(__file__).parent
+PATIENCE = 60.0
+"""Seconds to wait for what must come on a slow, busy machine; nothing is asserted about time here."""
 
 
 def _load_fakes() -> ModuleType:
@@ -30,6 +33,13 @@ def _load_fakes() -> ModuleType:
         sys.modules["tui_fakes"] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return sys.modules["tui_fakes"]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder with a short name of always the same length: screens break long ones into lines."""
+    with tempfile.TemporaryDirectory(prefix="mt-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -49,7 +59,7 @@ class Stage:
         assert isinstance(screen, ChatScreen)
         return screen
 
-    async def until(self, predicate: Callable[[], object], seconds: float = 8.0) -> None:
+    async def until(self, predicate: Callable[[], object], seconds: float = PATIENCE) -> None:
         end = time.monotonic() + seconds
         while True:
             try:
@@ -98,6 +108,7 @@ def stage(tmp_path: Path, fakes: Any) -> Any:
         async with app.run_test(size=size) as pilot:
             yield Stage(app, pilot, session)
         app.bridge.stop()
+        session.may_load.set()
         app.bridge.join(2.0)
 
     return open_stage
@@ -116,7 +127,7 @@ def snapshot(request: pytest.FixtureRequest) -> Callable[[Stage], Awaitable[None
                 await asyncio.sleep(0.7)
             file.parent.mkdir(exist_ok=True)
             file.write_text(last, encoding="utf-8")
-        wanted, end = file.read_text(encoding="utf-8"), time.monotonic() + 6
+        wanted, end = file.read_text(encoding="utf-8"), time.monotonic() + PATIENCE
         while still(s.text()) != wanted and time.monotonic() < end:
             await asyncio.sleep(0.05)
         assert still(s.text()) == wanted, f"the screen differs from {file.name}; SCREENS_SNAP=1 records it anew"

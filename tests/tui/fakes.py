@@ -268,7 +268,7 @@ def rooms(home: Path) -> FakeRooms:
 class FakeSession:
     """Looks like mindchat.session.Session; plays a list of events with a pause after each."""
 
-    def __init__(self, home: Path, *, script: Callable[[str], list[ev.Event]] = turn, pause: float = 0.0, load_seconds: float = 0.0) -> None:
+    def __init__(self, home: Path, *, script: Callable[[str], list[ev.Event]] = turn, pause: float = 0.0, slow_load: bool = False) -> None:
         self.config = settings.change(Config(), "model.name", "smollm2-135m")
         self.rooms = rooms(home)
         self.incognito = False
@@ -277,7 +277,10 @@ class FakeSession:
         self.events: list[ev.Event] = []
         self.history: list[tuple[str, str]] = []
         self.past: tuple[tuple[str, str, str], ...] = ()
-        self.script, self.pause, self.load_seconds = script, pause, load_seconds
+        self.script, self.pause = script, pause
+        self.may_load = threading.Event()
+        if not slow_load:
+            self.may_load.set()
         self.model: Any = None
         self.threads: set[str] = set()
         self.load_error: MindChatError | None = None
@@ -292,8 +295,9 @@ class FakeSession:
         for step in range(steps + 1):
             if self.model is not None:
                 return
-            time.sleep(self.load_seconds / steps)
-            yield ev.ModelLoading("load", step, steps, step * self.load_seconds / steps)
+            if step == steps:
+                self.may_load.wait(60.0)
+            yield ev.ModelLoading("load", step, steps, 0.1 * step)
         if self.load_error is not None:
             raise self.load_error
         self.model = FakeModel()

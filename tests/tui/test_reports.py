@@ -26,7 +26,7 @@ async def test_an_unsent_text_is_there_again_after_a_restart(stage: Any, fakes: 
 
 
 async def test_help_opens_and_closes_while_the_model_loads(stage: Any) -> None:
-    async with stage(load_seconds=3.0) as s:
+    async with stage(slow_load=True) as s:
         await s.pilot.press("f1")
         await s.until(lambda: "Keys" in s.text())
         assert not s.chat.view.model_ready

@@ -136,7 +136,7 @@ async def test_escape_stops_and_the_app_goes_on(stage: Any, fakes: Any) -> None:
         await s.say(fakes.QUESTION)
         await s.until(lambda: s.chat.newest and s.chat.newest.trace.reasoning)
         await s.pilot.press("escape")
-        await s.until(lambda: s.chat.newest.trace.state == "cancelled", 2)
+        await s.until(lambda: s.chat.newest.trace.state == "cancelled")
         assert "stopped" in s.text()
         assert "His father was Jean" in s.text()
         s.session.pause = 0
@@ -184,16 +184,17 @@ async def test_questions_queue_while_busy(stage: Any, fakes: Any) -> None:
     async with stage(pause=0.004) as s:
         await s.say("first")
         await s.say("second")
-        await s.until(lambda: len(s.chat.turns) == 2 and not s.chat.busy, 15)
+        await s.until(lambda: len(s.chat.turns) == 2 and not s.chat.busy)
         assert [view.trace.question for view in s.chat.turns.values()] == ["first", "second"]
 
 
 async def test_typing_while_the_model_loads(stage: Any) -> None:
-    async with stage(load_seconds=1.0) as s:
+    async with stage(slow_load=True) as s:
+        await s.until(lambda: "model: load" in s.text())
         await s.pilot.press("h", "i")
         assert s.chat.query_one("Prompt").draft == "hi"
         assert not s.chat.view.model_ready
-        await s.until(lambda: "model: load" in s.text())
+        s.session.may_load.set()
         await s.ready()
 
 

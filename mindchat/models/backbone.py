@@ -67,7 +67,7 @@ class Backbone:
         self._pack = weights.Pack() if pack is None else pack
         self.prefill: prefill.Prefill = ""
         """What a prefill computes with beside the steps."""
-        self.settled = True
+        self.sure = True
         """Whether what was measured to choose the arithmetic can be relied on, and so may be kept for the next load."""
         ids = torch.tensor([list(sample)], device=self.device)
         self.measures = self._check(ids, step) if known is None else self._trust(ids, *known)
@@ -205,7 +205,7 @@ class Backbone:
         if self.stepped in (None, "fp32") or self.fast is None:
             return
         kind, sure = (known, True) if known is not None else prefill.quickest_prefill(self.fast.step)
-        self.settled = self.settled and sure
+        self.sure = self.sure and sure
         if not kind:
             return
         ids = torch.tensor([list(sample)], device=self.device)

@@ -69,7 +69,7 @@ class HFModel:
         if known is None:
             step, sure = quickest_step(model, sample, pack=pack) if section.arithmetic == "auto" else (_STEPS.get(section.arithmetic, step), True)
         self._backbone = Backbone(model, sample, step=step, pack=pack, known=known)
-        self._backbone.settled = sure
+        self._backbone.sure = sure
         self._prove: Callable[[HFModel, Cancel], HFModel | None] | None = None
         """What is left of this model's load: gives another one to be instead, if it is not what it was."""
         self.store = PrefixStore(self._backbone.fresh, section.cache_mb * 1024 * 1024, section.reuse)
@@ -131,7 +131,7 @@ class HFModel:
         network.choose_prefill(sample, None if verdict is None else verdict.prefill)
         told = network.told(sample) if network.prefill == "step" else ()
         now = packed.Verdict(network.stepped, network.measures, network.prefill, told)
-        if now != verdict and network.settled:
+        if now != verdict and network.sure:
             packed.remember(folder, section.arithmetic, now)
         if now.step in ("fp16", "int8"):
             packed.save_pack(pack, folder)

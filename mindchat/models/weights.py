@@ -1,6 +1,7 @@
 """The projections of a network in other number formats, made once and kept.
 
-Owns: the forms a projection can take, which form which arithmetic uses, rounding weights, the pack that keeps what was made.
+Owns: the forms a projection can take, which form which arithmetic uses, rounding weights, the pack that keeps what was made, the thread that arranges
+it for the kernels after a load.
 Does not own: the kernels (half, digits), the network around the projections (fast), the pack's file (packed), other ways to prefill (prefill).
 """
 

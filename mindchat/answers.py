@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from mindchat.clean import clean
+from mindchat.text.clean import clean
 
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _SPECIAL = re.compile(r"<\|[^<>|]{1,40}\|>|</?s>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>|\[/?INST\]", re.IGNORECASE)

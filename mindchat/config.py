@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from mindchat.errors import ConfigError
-from mindchat.naming import nearest
+from mindchat.text.nearest_name import nearest
 
 Positive = Annotated[int, Meta(ge=1)]
 NonNegative = Annotated[int, Meta(ge=0)]

@@ -13,7 +13,7 @@ import msgspec
 
 from mindchat.config import IndexSection
 from mindchat.corpus.index import Index
-from mindchat.corpus.searchable import SearchIndex
+from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
 from mindchat.ports import NEVER, Cancel, Registry
@@ -46,7 +46,7 @@ class DocumentLibrary:
         """The engine that the settings name; the demo is always searched on this machine."""
         if not self._section.milvus:
             return Index(folder, self._section, self._registry, collection, notify=self.notices.append)
-        from mindchat.corpus.milvus import MilvusIndex
+        from mindchat.corpus.search.milvus import MilvusIndex
 
         return MilvusIndex(folder, self._section, self._registry, collection, notify=self.notices.append)
 

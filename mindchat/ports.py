@@ -21,7 +21,6 @@ from mindchat.values import (
     Draft,
     Entity,
     Harvest,
-    Hop,
     Passage,
     Piece,
     Prompt,
@@ -33,6 +32,7 @@ from mindchat.values import (
     Span,
     StreamItem,
     Trigger,
+    TurnState,
     Verdict,
 )
 
@@ -199,7 +199,7 @@ class Ask(Protocol):
         """Tokens of a plain text; not a model call."""
         ...
 
-    def reasoning(self, hop: Hop) -> Prompt:
+    def reasoning(self, hop: TurnState) -> Prompt:
         """The reasoning prompt for this state of the turn, within the window, ending in the accepted words; not a model call."""
         ...
 
@@ -237,25 +237,25 @@ class Policy(Protocol):
         """The reasoning prompt in this method's own format; most methods share the loop's. Pure, and keeps the accepted words."""
         ...
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """A query to search before the first word; None: start without documents."""
         ...
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """Judge one finished sentence. The draft holds exactly that sentence; accepted text is in the hop."""
         ...
 
     def what(
-        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask
+        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
     ) -> Query | tuple[Query, ...]:
         """The sub-query, or several of one hop; never empty."""
         ...
 
-    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
+    def which(self, found: Sequence[Passage], hop: TurnState, ask: Ask) -> Sequence[Passage]:
         """Choose and order among the found passages."""
         ...
 
-    def basis(self, hop: Hop, ask: Ask) -> Basis:
+    def basis(self, hop: TurnState, ask: Ask) -> Basis:
         """What the answer rests on; asked once, when there are both sentences and passages."""
         ...
 
@@ -287,7 +287,7 @@ class Extraction(Protocol):
 class Extractor(Protocol):
     """Finds entities and relations in question, reasoning and the flagged sentence (MIND §3.1)."""
 
-    def extract(self, draft: Draft, hop: Hop, ask: Ask) -> Extraction:
+    def extract(self, draft: Draft, hop: TurnState, ask: Ask) -> Extraction:
         """Never raises for broken model output; anchors have no span."""
         ...
 
@@ -297,7 +297,7 @@ class EntityFilter(Protocol):
 
     name: str
 
-    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+    def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
         """Every entity once, in the order given, kept or dropped with a reason; and whether one was rescued."""
         ...
 
@@ -308,15 +308,15 @@ class Composer(Protocol):
     `told`: what the repeated copies say of each passage, by passage id; a passage without entry is not repeated. None: the same again.
     """
 
-    def reasoning(self, hop: Hop, kept: Sequence[Draft], history: Sequence[tuple[str, str]]) -> Prompt:
+    def reasoning(self, hop: TurnState, kept: Sequence[Draft], history: Sequence[tuple[str, str]]) -> Prompt:
         """The prompt whose open assistant turn holds the accepted reasoning (as Kept segments) and is to be continued."""
         ...
 
-    def answer(self, hop: Hop, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+    def answer(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
         """The final answer prompt, ending in the prefill 'Answer:'."""
         ...
 
-    def think(self, hop: Hop, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+    def think(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
         """The same, ending in the invitation to think step by step first."""
         ...
 

@@ -377,7 +377,7 @@ class Answer(Struct, frozen=True):
     """Explains confidence and abstention in one line."""
 
 
-class Hop(Struct, frozen=True):
+class TurnState(Struct, frozen=True):
     """The read-only state of a turn that every plug-in receives."""
 
     number: int

@@ -17,21 +17,21 @@ from mindchat import __version__
 from mindchat.config import Config, IndexSection, ModelSection, ServerSection, load_config
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
-from mindchat.naming import unknown
 from mindchat.pace import PaceFile
 from mindchat.paths import Paths, find_paths, private
 from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
+from mindchat.text.nearest_name import unknown
 from mindchat.values import Passage
 
 if TYPE_CHECKING:
-    from mindchat.evals.examples import CorpusSpec, Source
-    from mindchat.evals.runner import MakeSession
-    from mindchat.memory.chats import ChatStore
-    from mindchat.memory.confidence import Calibration
+    from mindchat.lab.evals.examples import CorpusSpec, Source
+    from mindchat.lab.evals.runner import MakeSession
+    from mindchat.lab.volatile_memory import VolatileMemory
     from mindchat.memory.facts import FactMemory
-    from mindchat.memory.volatile import VolatileMemory
-    from mindchat.models.store import Store
+    from mindchat.memory.learning.confidence import Calibration
+    from mindchat.models.install.model_store import Store
+    from mindchat.storage.chats import ChatStore
 
 
 def plug(table: Mapping[str, str], name: str, kind: str) -> Any:
@@ -97,7 +97,7 @@ def build_engine(
     from mindchat.entities import FILTERS
     from mindchat.entities.extract import ModelExtractor
     from mindchat.policies import POLICIES
-    from mindchat.policies.calibrate import calibrated
+    from mindchat.policies.rind_calibration import calibrated
     from mindchat.prompts import COMPOSERS
 
     config = config if calibrations is None else calibrated(config, calibrations, model.id)
@@ -159,7 +159,7 @@ def token_counter(model: Model) -> Callable[[str], int] | None:
 
 
 def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bool, memory: bool, within: Sequence[Path]) -> Rooms:
-    from mindchat.memory.documents import DocumentRegistry
+    from mindchat.storage.document_registry import DocumentRegistry
 
     private(paths.data)
     registry = DocumentRegistry(paths.memory_db)
@@ -175,7 +175,7 @@ def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bo
 
 def open_library(config: Config, paths: Paths) -> DocumentLibrary:
     """The documents alone; no model, no chats."""
-    from mindchat.memory.documents import DocumentRegistry
+    from mindchat.storage.document_registry import DocumentRegistry
 
     private(paths.data)
     return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), always=config.paths.index)
@@ -183,7 +183,7 @@ def open_library(config: Config, paths: Paths) -> DocumentLibrary:
 
 def open_chats(paths: Paths) -> ChatStore:
     """Sessions and turns."""
-    from mindchat.memory.chats import ChatStore
+    from mindchat.storage.chats import ChatStore
 
     private(paths.data)
     return ChatStore(paths.chats_db)
@@ -215,14 +215,14 @@ def calibrations(paths: Paths) -> Path:
 
 def open_ask(model: Model, cancel: Cancel, seed: int) -> Ask:
     """Metered access to a model outside a turn."""
-    from mindchat.engine.ask import MeteredAsk
+    from mindchat.engine.metered_model import MeteredAsk
 
     return MeteredAsk(model, cancel, seed)
 
 
 def open_store(config: Config, paths: Paths) -> Store:
     """Models on this machine and in the catalogue."""
-    from mindchat.models.store import Store
+    from mindchat.models.install.model_store import Store
 
     return Store(find_paths(config.paths.models).models if config.paths.models else paths.models)
 
@@ -237,8 +237,8 @@ class Bench:
     """
 
     def __init__(self, paths: Paths, fitted: Mapping[str, Calibration] | None = None) -> None:
-        from mindchat.memory.documents import DocumentRegistry
-        from mindchat.memory.migrations import MEMORY, open_store
+        from mindchat.storage.document_registry import DocumentRegistry
+        from mindchat.storage.migrations import MEMORY, open_store
 
         self._paths, self._fitted = paths, fitted or {}
         self._registry = DocumentRegistry(open_store(None, MEMORY))
@@ -275,7 +275,7 @@ class Bench:
     def forget(self, memory: str, facts: Sequence[str]) -> int:
         """chain_run.Keeper: forget facts of a shared memory by id, as `mindchat memory forget` does; how many were there."""
         from mindchat.errors import NotFoundError
-        from mindchat.memory.forgetting import forget
+        from mindchat.memory.verbs.forgetting import forget
 
         forgotten = 0
         for fact in facts if memory in self._memories else ():
@@ -288,7 +288,7 @@ class Bench:
         return memory in self._memories and self._memories[memory].holds(text)
 
     def _memory(self, config: Config, key: str) -> VolatileMemory | None:
-        from mindchat.memory.volatile import VolatileMemory
+        from mindchat.lab.volatile_memory import VolatileMemory
 
         if config.memory.mode == "off":
             return None
@@ -301,7 +301,7 @@ class Bench:
 
     def _retriever(self, config: Config, corpus: CorpusSpec) -> Any:
         if corpus.kind == "own":
-            from mindchat.corpus.memory_index import MemoryIndex
+            from mindchat.corpus.search.memory_index import MemoryIndex
 
             return MemoryIndex(_passages(corpus.passages), config.index)
         if corpus.kind != "open":
@@ -313,7 +313,7 @@ class Bench:
 
     def _open_corpus(self, path: Path, config: Config) -> Retriever:
         """An index of its own under the cache folder, kept between runs."""
-        from mindchat.memory.documents import DocumentRegistry
+        from mindchat.storage.document_registry import DocumentRegistry
 
         home = private(self._paths.cache / "corpora" / hashlib.sha256(str(path).encode()).hexdigest()[:16])
         library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"))
@@ -340,7 +340,7 @@ def open_evaluation(config: Config, paths: Paths) -> MakeSession:
 
 def open_chains(paths: Paths, fitted: Path | None = None) -> Bench:
     """Sessions for chains of turns, and the keeper of their memories. `fitted`: a file of `mindchat calibrate memory` for its model."""
-    from mindchat.memory.confidence import read_calibration
+    from mindchat.memory.learning.confidence import read_calibration
 
     if fitted is None:
         return Bench(paths)

@@ -39,7 +39,7 @@ def models_home() -> Path:
 def smollm_folder(models_home: Path) -> Path:
     """SmolLM2-135M-Instruct, converted; fetched once. If it cannot be had, the test fails: a model that is not tested is not known to work."""
     from mindchat.errors import MindChatError
-    from mindchat.models.store import Store
+    from mindchat.models.install.model_store import Store
 
     store = Store(models_home)
     try:

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from mindchat.config import Config, load_config
-from mindchat.engine.ask import MeteredAsk
 from mindchat.engine.loop import LoopEngine, Parts
+from mindchat.engine.metered_model import MeteredAsk
 from mindchat.entities import FILTERS
 from mindchat.entities.extract import ModelExtractor
 from mindchat.errors import IndexMissingError
@@ -18,8 +18,8 @@ from mindchat.models.scripted import Reply, ScriptedModel
 from mindchat.policies import POLICIES
 from mindchat.ports import NEVER, Ask, Cancel, Memory, Model, Retriever
 from mindchat.prompts import COMPOSERS
-from mindchat.signals import received
 from mindchat.values import Attended, Draft, Harvest, Kept, Passage, Prompt, Query, Recalled, Signal, Token
+from mindchat.word_signals import received
 
 E = TypeVar("E")
 ALL = frozenset(Signal)

@@ -1,6 +1,6 @@
 """The command line's door: `mindchat` and `python -m mindchat` come in here.
 
-Owns: main, and the answer to --version, which needs nothing else to be loaded. Does not own: commands (app.py), errors (edge.py).
+Owns: main, and the answer to --version, which needs nothing else to be loaded. Does not own: commands (app.py), errors (command_runner.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ def main(argv: list[str] | None = None) -> int:
 
         sys.stdout.write(f"mindchat {__version__}\n")
         return 0
-    from mindchat.cli.edge import leave, run
+    from mindchat.cli.command_runner import leave, run
 
     return leave(run(arguments))

@@ -1,6 +1,6 @@
 """The table of commands and what `mindchat` does without one.
 
-Owns: COMMANDS (name → module and help line), the root options. Does not own: what a command does (its module) or how it fails (edge.py).
+Owns: COMMANDS (name → module and help line), the root options. Does not own: what a command does (its module) or how it fails (command_runner.py).
 A module is imported when its command is called, completed or explained: `mindchat paths` does not pay for `mindchat eval`.
 """
 
@@ -28,14 +28,14 @@ COMMANDS: dict[str, Entry] = {
     "memory": Entry("mindchat.cli.memory:app", "Read and change what MindChat remembers."),
     "sessions": Entry("mindchat.cli.sessions:app", "List, search, export and erase past conversations."),
     "models": Entry("mindchat.cli.models:app", "List, fetch, explain and remove language models."),
-    "eval": Entry("mindchat.cli.evaluate:app", "Measure answers over a data set; eval report merges runs."),
-    "bench": Entry("mindchat.cli.bench:app", "Measure speed, each time beside a reference."),
-    "probe": Entry("mindchat.cli.probe:app", "Measure how a model reads: order, noise, position, repetition."),
-    "calibrate": Entry("mindchat.cli.calibrate:app", "Fit thresholds to a model on questions whose answers are known."),
+    "eval": Entry("mindchat.lab.commands.evaluate:app", "Measure answers over a data set; eval report merges runs."),
+    "bench": Entry("mindchat.lab.commands.bench:app", "Measure speed, each time beside a reference."),
+    "probe": Entry("mindchat.lab.commands.probe:app", "Measure how a model reads: order, noise, position, repetition."),
+    "calibrate": Entry("mindchat.lab.commands.calibrate:app", "Fit thresholds to a model on questions whose answers are known."),
     "trace": Entry("mindchat.cli.trace:app", "Replay a recorded turn."),
     "config": Entry("mindchat.cli.config:app", "Show, check and explain settings."),
-    "paths": Entry("mindchat.cli.places:paths_app", "Where everything is kept."),
-    "doctor": Entry("mindchat.cli.places:doctor_app", "Check this installation and say what to do."),
+    "paths": Entry("mindchat.cli.doctor:paths_app", "Where everything is kept."),
+    "doctor": Entry("mindchat.cli.doctor:doctor_app", "Check this installation and say what to do."),
 }
 """In the order in which --help lists them."""
 

@@ -1,7 +1,7 @@
 """`mindchat ask`: one question, one answer.
 
 Owns: its flags, and what reaches standard output: the answer for people, one object (--json) or a line per event (--events).
-Does not own: the turn (Session), narration (narrate.py), exit codes (edge.py).
+Does not own: the turn (Session), narration (narrate.py), exit codes (command_runner.py).
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Annotated
 
 import typer
 
-from mindchat.clean import clean_line
 from mindchat.cli import options
 from mindchat.cli.app import command_app
-from mindchat.cli.desk import Desk
-from mindchat.cli.edge import Reported, cancelling, write_failure
+from mindchat.cli.command_runner import Reported, cancelling, write_failure
+from mindchat.cli.load_settings import Setup, load
 from mindchat.cli.narrate import TurnNarrator
 from mindchat.cli.output import Narrator, json_line, write, write_json
 from mindchat.cli.question import read_question
-from mindchat.cli.settings import Setup, load
+from mindchat.cli.session_thread import Desk
 from mindchat.errors import DeadlineError, Interrupted, MindChatError, UsageError
 from mindchat.events import LAST, Event, TurnCancelled, TurnFailed, to_json
 from mindchat.pace import LONG, said_of
 from mindchat.ports import Cancel
 from mindchat.session import Session, partial_text
+from mindchat.text.clean import clean_line
 from mindchat.trace import Trace, fold, report
 
 app = command_app()

@@ -14,9 +14,9 @@ import typer
 from mindchat.cli import options
 from mindchat.cli.app import command_app
 from mindchat.cli.ask import choose_session, open_session
-from mindchat.cli.edge import Reported
+from mindchat.cli.command_runner import Reported
+from mindchat.cli.load_settings import Setup, load
 from mindchat.cli.output import is_terminal
-from mindchat.cli.settings import Setup, load
 from mindchat.errors import Interrupted
 from mindchat.session import Session
 
@@ -57,6 +57,6 @@ def _screens(make: Callable[[], Session], setup: Setup, incognito: bool) -> int:
 
 
 def _lines(make: Callable[[], Session]) -> int:
-    from mindchat.tui.plain import run
+    from mindchat.tui.line_mode import run
 
     return run(make)

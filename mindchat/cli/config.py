@@ -13,9 +13,9 @@ import typer
 
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
-from mindchat.cli.edge import Reported
+from mindchat.cli.command_runner import Reported
+from mindchat.cli.load_settings import load, project_file, set_trust, trusted_folders
 from mindchat.cli.output import Narrator, write, write_json, write_table
-from mindchat.cli.settings import load, project_file, set_trust, trusted_folders
 from mindchat.config import Config, Origin, keys, load_config
 from mindchat.paths import find_paths
 

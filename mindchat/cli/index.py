@@ -14,15 +14,15 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from mindchat.clean import clean_line
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
+from mindchat.cli.command_runner import Reported, cancelling
 from mindchat.cli.confirm import confirm
-from mindchat.cli.edge import Reported, cancelling
+from mindchat.cli.load_settings import load
 from mindchat.cli.output import Narrator, duration, megabytes, write, write_json, write_table
-from mindchat.cli.settings import load
 from mindchat.errors import UsageError
 from mindchat.ports import Cancel
+from mindchat.text.clean import clean_line
 from mindchat.values import Passage, Query
 
 app = sub_app("Add, refresh, search and remove documents.")

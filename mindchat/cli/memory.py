@@ -15,10 +15,10 @@ import typer
 
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
+from mindchat.cli.command_runner import Reported
 from mindchat.cli.confirm import confirm as ask_first
-from mindchat.cli.edge import Reported
+from mindchat.cli.load_settings import load
 from mindchat.cli.output import write, write_json
-from mindchat.cli.settings import load
 from mindchat.errors import UsageError
 
 COMMAND = "mindchat memory"

@@ -13,15 +13,15 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from mindchat.clean import clean_line
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
+from mindchat.cli.command_runner import cancelling
 from mindchat.cli.confirm import confirm
-from mindchat.cli.edge import cancelling
+from mindchat.cli.load_settings import load
 from mindchat.cli.output import Narrator, duration, megabytes, meter, write, write_json, write_table
-from mindchat.cli.settings import load
 from mindchat.errors import Interrupted
 from mindchat.ports import Cancel
+from mindchat.text.clean import clean_line
 
 app = sub_app("List, fetch, explain and remove language models.")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mindchat import events as ev
-from mindchat.clean import clean_line
 from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
+from mindchat.text.clean import clean_line
 from mindchat.trace import phase_words
 
 FETCHING = ("downloading", "joining", "converting")

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from mindchat.cli.settings import Setup
-from mindchat.naming import unknown
+from mindchat.cli.load_settings import Setup
+from mindchat.text.nearest_name import unknown
 
 LAYOUTS = ("same", "reverse", "shuffle", "paraphrase", "summary", "core")
 ROLES = ("user", "assistant")
@@ -62,7 +62,7 @@ def _setting_keys(incomplete: str) -> list[str]:
 
 def complete_models(incomplete: str) -> list[str]:
     """Model ids that begin like this."""
-    from mindchat.models.catalogue import catalogue
+    from mindchat.models.install.catalogue import catalogue
 
     return [name for name in catalogue() if name.startswith(incomplete)]
 

@@ -1,7 +1,7 @@
 """The two streams: data on standard output, narration and progress on standard error.
 
 Owns: how JSON, lines, notes and the progress line are written, and when colour and cursor movement are allowed.
-Does not own: what is said. Every text that did not come from us is passed through mindchat.clean before it is written here.
+Does not own: what is said. Every text that did not come from us is passed through mindchat.text.clean before it is written here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from mindchat.clean import clean, clean_line
+from mindchat.text.clean import clean, clean_line
 
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]")
 """Characters that JSON lets through as they are and that a terminal might obey: escaped, so that the value stays and the effect goes."""

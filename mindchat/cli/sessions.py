@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from mindchat.clean import clean_line
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
+from mindchat.cli.command_runner import Reported
 from mindchat.cli.confirm import confirm
-from mindchat.cli.edge import Reported
 from mindchat.cli.output import plural, write, write_json, write_table
 from mindchat.errors import NotFoundError
 from mindchat.paths import find_paths
+from mindchat.text.clean import clean_line
 
 app = sub_app("List, search, export and erase past conversations.")
 

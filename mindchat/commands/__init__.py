@@ -5,9 +5,9 @@ Owns: COMMANDS, Command, Reply, nearest. Does not own: screens (a command that n
 
 from __future__ import annotations
 
-from mindchat import naming
 from mindchat.commands import conversation, documents, facts, inspecting, settings
 from mindchat.commands.reply import Command, Reply
+from mindchat.text import nearest_name
 
 COMMANDS: dict[str, Command] = {
     command.name: command
@@ -20,7 +20,7 @@ COMMANDS: dict[str, Command] = {
 
 def nearest(name: str) -> str:
     """The known command closest to a mistyped one, or ""."""
-    return naming.nearest(name, COMMANDS)
+    return nearest_name.nearest(name, COMMANDS)
 
 
 __all__ = ["COMMANDS", "Command", "Reply", "nearest"]

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mindchat.clean import clean_line
 from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
 from mindchat.session import Session
+from mindchat.text.clean import clean_line
 
 if TYPE_CHECKING:
-    from mindchat.memory.chats import ChatStore
+    from mindchat.storage.chats import ChatStore
 
 
 def chats_of(session: Session) -> ChatStore:

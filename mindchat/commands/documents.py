@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mindchat.clean import clean_line
 from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
 from mindchat.session import Session
+from mindchat.text.clean import clean_line
 
 LISTED = 1000
 """Failures named singly; a damaged corpus file may have one a line."""

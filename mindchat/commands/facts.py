@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from mindchat.clean import clean_line
 from mindchat.commands.reply import Command, Reply, split
 from mindchat.errors import UsageError
-from mindchat.naming import nearest
 from mindchat.session import Session
+from mindchat.text.clean import clean_line
+from mindchat.text.nearest_name import nearest
 
 if TYPE_CHECKING:
     from mindchat.memory.facts import FactMemory
@@ -104,7 +104,7 @@ def _edit(call: Callable[..., Any], memory: FactMemory, line: Line) -> Any:
 
 
 def _alias(call: Callable[..., Any], memory: FactMemory, line: Line) -> Any:
-    from mindchat.memory.editing import alias_rm
+    from mindchat.memory.verbs.editing import alias_rm
 
     if line.words[:1] == ["rm"]:
         return alias_rm(memory, " ".join(line.words[1:]))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mindchat.clean import clean_line
 from mindchat.commands.reply import Command, Reply
 from mindchat.errors import UsageError
 from mindchat.events import to_json
 from mindchat.session import Session
+from mindchat.text.clean import clean_line
 from mindchat.trace import HopView, Trace, counts
 
 

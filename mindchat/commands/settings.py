@@ -14,10 +14,10 @@ from mindchat.commands.reply import Command, Reply
 from mindchat.config import keys
 from mindchat.entities import FILTERS
 from mindchat.errors import UsageError
-from mindchat.naming import unknown
 from mindchat.pace import said_of_copies
 from mindchat.policies import POLICIES
 from mindchat.session import Session
+from mindchat.text.nearest_name import unknown
 
 
 def _values(session: Session) -> dict[str, object]:
@@ -58,7 +58,7 @@ def settings(session: Session, args: str) -> Iterator[Reply]:
 
 def model(session: Session, args: str) -> Iterator[Reply]:
     """The catalogue, or another model for this session."""
-    from mindchat.models.store import Store
+    from mindchat.models.install.model_store import Store
 
     store = Store(session.rooms.paths.models)
     if not args.strip():
@@ -98,7 +98,7 @@ REPEATS = ["0", "1", "2", "auto"]
 
 
 def _models(session: Session) -> list[str]:
-    from mindchat.models.store import Store
+    from mindchat.models.install.model_store import Store
 
     return [info.id for info in Store(session.rooms.paths.models).list()]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mindchat.corpus.analyze import Analyzer
-from mindchat.corpus.bm25f import Params
-from mindchat.corpus.generations import Store, link_tree
-from mindchat.corpus.matrix import Matrix, from_record
-from mindchat.corpus.record import Record, Writer, fingerprint
+from mindchat.corpus.search.analyze import Analyzer
+from mindchat.corpus.search.bm25f import Params
+from mindchat.corpus.search.generations import Store, link_tree
+from mindchat.corpus.search.impact_matrix import Matrix, from_record
+from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.values import Passage
 
 

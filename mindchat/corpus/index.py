@@ -20,15 +20,15 @@ from msgspec import Struct
 from msgspec.structs import replace as changed
 
 from mindchat.config import IndexSection
-from mindchat.corpus.analyze import VERSION, Analyzer
-from mindchat.corpus.bm25f import Params
-from mindchat.corpus.generations import FORMAT, Damaged, Store, full_disk_is_an_error
+from mindchat.corpus.search.analyze import VERSION, Analyzer
+from mindchat.corpus.search.bm25f import Params
+from mindchat.corpus.search.generations import FORMAT, Damaged, Store, full_disk_is_an_error
 from mindchat.errors import IndexMissingError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
 
 if TYPE_CHECKING:
-    from mindchat.corpus.opened import Opened
+    from mindchat.corpus.search.open_generation import Opened
 
 _EVERY = 200
 """Passages between two looks at the cancel token and two progress reports."""
@@ -123,7 +123,7 @@ class Index:
                 self._opened = None
 
     def _open(self) -> Opened:
-        from mindchat.corpus.opened import Opened
+        from mindchat.corpus.search.open_generation import Opened
 
         with self._guard:
             name = self.store.current()

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from mindchat.config import IndexSection
 from mindchat.corpus.chunk import Chunker
 from mindchat.corpus.index import Progress, Update
-from mindchat.corpus.reading import Complaint, Reading
-from mindchat.corpus.report import (
+from mindchat.corpus.ingest_report import (
     FileFailed,
     FileGone,
     FileRead,
@@ -30,9 +29,10 @@ from mindchat.corpus.report import (
     IngestReport,
     RootMissing,
 )
+from mindchat.corpus.reading.file_reader import Complaint, Reading
+from mindchat.corpus.reading.walk import Found, walk
 from mindchat.corpus.roots import is_gone, is_under, load_roots, save_roots
-from mindchat.corpus.searchable import SearchIndex
-from mindchat.corpus.walk import Found, walk
+from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import DocumentError, UsageError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Chunk, Document

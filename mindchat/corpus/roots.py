@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from mindchat.corpus.generations import replace
+from mindchat.corpus.search.generations import replace
 from mindchat.errors import ResourceError
 from mindchat.paths import private
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mindchat.corpus.report import IngestDone, IngestEvent, IngestReport
-from mindchat.corpus.walk import Found, walk
+from mindchat.corpus.ingest_report import IngestDone, IngestEvent, IngestReport
+from mindchat.corpus.reading.walk import Found, walk
 from mindchat.errors import DeadlineError, Interrupted, ResourceError
 from mindchat.ports import Cancel
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
-from mindchat.clean import clean, clean_line
 from mindchat.engine.answering import FREE, abstains, cite, confidence, unread
 from mindchat.engine.drafting import joined
 from mindchat.engine.generation import generate, shown
@@ -23,7 +22,8 @@ from mindchat.engine.picking import echoes, pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, decide, thinking_layout, thinking_room
 from mindchat.events import Event
 from mindchat.prompts.core import extraction
-from mindchat.spans import find_names
+from mindchat.text.clean import clean, clean_line
+from mindchat.text.names import find_names
 from mindchat.values import Answer, Draft, Finish, Harvest, Kept, Message, Prompt
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from mindchat.answers import extract_short, says_unknown
-from mindchat.language import Language
-from mindchat.spans import find_names
+from mindchat.text.language import Language
+from mindchat.text.names import find_names
 from mindchat.values import Citation, Draft, Passage, Token
 
 _NOT_CITABLE = frozenset({"yes", "no", "true", "false", "unknown", "none"})

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mindchat.errors import WindowError
 from mindchat.events import DocumentDropped
-from mindchat.values import Budget, Fact, Hop, Passage, Prompt
+from mindchat.values import Budget, Fact, Passage, Prompt, TurnState
 
 MEMORY_SHARE = 10
 """Remembered facts take at most the tenth part of the window, so that a small model still reads documents."""
@@ -25,7 +25,7 @@ _ALONE = {
 }
 
 History = Sequence[tuple[str, str]]
-Layout = Callable[[Hop, History], Prompt]
+Layout = Callable[[TurnState, History], Prompt]
 """From what is left of a turn's state to the prompt."""
 
 
@@ -34,12 +34,12 @@ class Fitted(Struct, frozen=True):
 
     prompt: Prompt
     tokens: int
-    hop: Hop
+    hop: TurnState
     """With the passages and facts that are in the prompt."""
     dropped: tuple[DocumentDropped, ...]
 
 
-def fit(compose: Layout, hop: Hop, history: History, count: Callable[[Prompt], int], budget: Budget) -> Fitted:
+def fit(compose: Layout, hop: TurnState, history: History, count: Callable[[Prompt], int], budget: Budget) -> Fitted:
     """Compose, count, and leave out one thing at a time until prompt and room fit into the window."""
     dropped: list[DocumentDropped] = []
     while True:

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from mindchat.engine.thoughts import CLOSE
 from mindchat.events import Event, PromptPrefilled, TokenDrafted
-from mindchat.language import Language
-from mindchat.signals import received
+from mindchat.text.language import Language
 from mindchat.values import Attended, Draft, Finish, Finished, Prefilled, Signal, StreamItem, Token
+from mindchat.word_signals import received
 
 
 class SentenceStream:

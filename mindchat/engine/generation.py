@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mindchat import events as ev
-from mindchat.clean import clean
 from mindchat.events import Event
-from mindchat.signals import received
+from mindchat.text.clean import clean
 from mindchat.values import Attended, Channel, Draft, Finish, Finished, Prefilled, Prompt, Signal, Token
+from mindchat.word_signals import received
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from mindchat.config import Config
-from mindchat.engine import opening
+from mindchat.engine import fixed_prefix
 from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
@@ -70,4 +70,4 @@ class LoopEngine:
 
     def read_ahead(self, cancel: Cancel = NEVER) -> int:
         """See mindchat.ports.Engine.read_ahead."""
-        return opening.read_ahead(self._parts, cancel)
+        return fixed_prefix.read_ahead(self._parts, cancel)

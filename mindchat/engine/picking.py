@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mindchat.answers import find_stated, says_unknown
-from mindchat.clean import clean_line
 from mindchat.engine.answering import citable, locate
 from mindchat.events import Event
-from mindchat.language import Language
-from mindchat.spans import find_names, find_numbers
-from mindchat.values import Choice, Hop, Passage, Prompt
+from mindchat.text.clean import clean_line
+from mindchat.text.language import Language
+from mindchat.text.names import find_names, find_numbers
+from mindchat.values import Choice, Passage, Prompt, TurnState
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
@@ -91,7 +91,7 @@ def best(options: Sequence[str], scored: Sequence[Choice], grounded: Collection[
     return Picked(options[top], 1.0 / total, len(options))
 
 
-def candidates(hop: Hop, free: str, words: Language) -> list[str]:
+def candidates(hop: TurnState, free: str, words: Language) -> list[str]:
     """At most MOST different texts, the free answer first."""
     own = [free, clean_line(find_stated(hop.accepted) or "")]
     if words.polar(hop.question) and not _alternatives(hop.question):
@@ -116,7 +116,7 @@ def _unique(texts: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def _by_similarity(hop: Hop, words: Language) -> Iterator[str]:
+def _by_similarity(hop: TurnState, words: Language) -> Iterator[str]:
     """Spans of all passages: those of the sentence most like question and reasoning first, in text order within a sentence."""
     asked = _content(f"{hop.question} {hop.accepted}", words)
     ranked: list[tuple[float, int, list[str]]] = []

@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
-from mindchat.clean import clean_line
 from mindchat.engine.answering import answer_entropy, answer_tokens, citable, locate
 from mindchat.engine.budget import History, Layout, fit
 from mindchat.engine.generation import generate
@@ -27,7 +26,8 @@ from mindchat.engine.rewording import reword
 from mindchat.events import Event
 from mindchat.prompts.core.orders import orders_covered
 from mindchat.prompts.rewriting import KINDS
-from mindchat.values import Budget, Draft, Hop, Passage, Piece, Prompt, Signal, Span
+from mindchat.text.clean import clean_line
+from mindchat.values import Budget, Draft, Passage, Piece, Prompt, Signal, Span, TurnState
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
@@ -72,7 +72,7 @@ def decide(turn: Turn) -> Generator[Event, None, Reading]:
 def thinking_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Layout:
     """The prompt that asks to think first (Table 7), as a function of what fits."""
 
-    def layout(hop: Hop, history: History) -> Prompt:
+    def layout(hop: TurnState, history: History) -> Prompt:
         return turn.parts.composer.think(turn.grounds(hop), copies, history, told)
 
     return layout
@@ -86,7 +86,7 @@ def thinking_room(turn: Turn) -> int:
 def answer_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Layout:
     """The answer prompt as a function of what fits."""
 
-    def layout(hop: Hop, history: History) -> Prompt:
+    def layout(hop: TurnState, history: History) -> Prompt:
         return turn.parts.composer.answer(turn.grounds(hop), copies, history, told)
 
     return layout

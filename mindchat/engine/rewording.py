@@ -16,12 +16,12 @@ import msgspec
 from filelock import FileLock
 
 from mindchat import events as ev
-from mindchat.clean import clean
 from mindchat.engine.budget import leaving
 from mindchat.errors import WindowError
 from mindchat.events import Event
 from mindchat.paths import private
 from mindchat.prompts.rewriting import rewrite_document
+from mindchat.text.clean import clean
 from mindchat.values import Finish, Passage
 
 if TYPE_CHECKING:

@@ -15,33 +15,33 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mindchat import events as ev
-from mindchat.clean import clean, clean_line
 from mindchat.config import Config
 from mindchat.engine import answer_steps
-from mindchat.engine.ask import MeteredAsk
 from mindchat.engine.budget import Fitted, Layout, fit, recent
 from mindchat.engine.drafting import SentenceStream, beginning, joined
+from mindchat.engine.metered_model import MeteredAsk
 from mindchat.engine.search_steps import look_up
 from mindchat.engine.thoughts import Thoughts
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event
-from mindchat.language import language
 from mindchat.ports import Basis, Cancel
 from mindchat.prompts.core import copies_of
 from mindchat.prompts.side import rewrite_prompt
+from mindchat.text.clean import clean, clean_line
+from mindchat.text.language import language
 from mindchat.values import (
     Budget,
     Draft,
     Entity,
     Finish,
     Harvest,
-    Hop,
     Passage,
     Prompt,
     Query,
     Relation,
     Signal,
     Trigger,
+    TurnState,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Turn:
         self.ask = MeteredAsk(parts.model, cancel, config.engine.seed, self.trial)
         self.question = clean(question).strip()
         self.history = list(history)
-        self.hop = Hop(0, self.question, passages=parts.given, seed=config.engine.seed)
+        self.hop = TurnState(0, self.question, passages=parts.given, seed=config.engine.seed)
         self.kept: list[Draft] = []
         """Accepted drafts, in order; their ids are continued, never tokenised again."""
         self.prefix = EMPTY
@@ -214,7 +214,7 @@ class Turn:
         self.dropped = True
         yield ev.TextRetracted(draft.text, "", len(draft.tokens))
 
-    def grounds(self, hop: Hop) -> Hop:
+    def grounds(self, hop: TurnState) -> TurnState:
         """What the answer may rest on: after a sentence was withdrawn for good, what led to it is not trusted either; else as the policy chose."""
         if self.dropped or self.basis == "passages":
             return replace(hop, accepted="", sentences=())
@@ -341,11 +341,11 @@ class Turn:
         model = self.parts.model
         return ev.PromptBuilt(prompt, clean(model.render(prompt)), copies_of(prompt), tokens, model.window, purpose)
 
-    def open_prompt(self, hop: Hop, history: Sequence[tuple[str, str]]) -> Prompt:
+    def open_prompt(self, hop: TurnState, history: Sequence[tuple[str, str]]) -> Prompt:
         """The reasoning so far, in the policy's format, to be continued."""
         return self.parts.policy.lay(self.parts.composer.reasoning(hop, self.kept, history))
 
-    def trial(self, hop: Hop) -> Prompt:
+    def trial(self, hop: TurnState) -> Prompt:
         """The reasoning prompt of another state of this turn, for a policy that wants to try it; what does not fit is left out."""
         room = Budget(self.parts.model.window, self.config.engine.sentence_tokens)
         return fit(self.open_prompt, hop, self.history, self.parts.model.count, room).prompt

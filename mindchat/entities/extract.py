@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from mindchat.config import Config
 from mindchat.entities.confidence import entity_confidence, token_span
-from mindchat.language import language
 from mindchat.ports import Ask
 from mindchat.prompts.side import extract_prompt
-from mindchat.spans import find_names
-from mindchat.values import Draft, Entity, Hop, Relation
+from mindchat.text.language import language
+from mindchat.text.names import find_names
+from mindchat.values import Draft, Entity, Relation, TurnState
 
 MAX_TOKENS = 64
 MAX_ENTITIES = 8
@@ -54,7 +54,7 @@ class ModelExtractor:
         self._filter = config.filter
         self._words = language(config.engine.language)
 
-    def extract(self, draft: Draft, hop: Hop, ask: Ask) -> Extracted:
+    def extract(self, draft: Draft, hop: TurnState, ask: Ask) -> Extracted:
         """Entities in order of appearance; one without a span is an anchor of the question. Never raises for broken output."""
         reasoning = " ".join(f"{hop.accepted} {draft.text}".split())
         reply = ask.complete(extract_prompt(hop.question, reasoning), max_tokens=MAX_TOKENS, kind="extract", stop=("\n",))
@@ -68,7 +68,7 @@ class ModelExtractor:
         usable += [name for name, _, _, kind in find_names(hop.question, self._words) if kind == "name"]
         return Extracted(self._placed(usable, draft, hop), tuple(relations), fallback, reply.text)
 
-    def _placed(self, names: list[str], draft: Draft, hop: Hop) -> tuple[Entity, ...]:
+    def _placed(self, names: list[str], draft: Draft, hop: TurnState) -> tuple[Entity, ...]:
         entities: dict[str, Entity] = {}
         folded_draft, folded_question = draft.text.casefold(), hop.question.casefold()
         for name in names:

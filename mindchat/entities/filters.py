@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 
 from mindchat.config import Config
-from mindchat.language import language
 from mindchat.ports import Ask
 from mindchat.prompts.side import cot_prompt
-from mindchat.values import Entity, Hop, Sifted
+from mindchat.text.language import language
+from mindchat.values import Entity, Sifted, TurnState
 
 COT_TOKENS = 96
 _DECISION = re.compile(r"^\s*(\d+)[.):]?\s*(keep|drop)\b[\s:,-]*(.*)$", re.IGNORECASE)
@@ -27,7 +27,7 @@ class KeepAll:
     def __init__(self, config: Config) -> None:
         del config
 
-    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+    def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
         """Everything is kept."""
         del hop, ask
         return [Sifted(entity, True, "no filter") for entity in found], False
@@ -41,7 +41,7 @@ class Confidence:
     def __init__(self, config: Config) -> None:
         self._options = config.filter
 
-    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+    def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
         """Ranked by conf(e); the reason names the value and the bound that decided."""
         del hop, ask
         scored = [entity for entity in found if entity.confidence is not None]
@@ -67,7 +67,7 @@ class ChainOfThought:
     def __init__(self, config: Config) -> None:
         del config
 
-    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+    def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
         """Keep or drop with the model's reason; an unreadable line keeps its entity and says so."""
         if not found:
             return [], False
@@ -93,7 +93,7 @@ class ConfidenceAndChainOfThought:
         self._cot = ChainOfThought(config)
         self._conf = Confidence(config)
 
-    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+    def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
         """Survivors of both; if none is left, the most confident entity is rescued and counted (methods.md A5 21)."""
         first, rescued = self._cot.keep(found, hop, ask)
         second = {s.entity: s for s in self._conf.keep([s.entity for s in first if s.kept], hop, ask)[0]}
@@ -111,7 +111,7 @@ class Auto:
         self._words = language(config.engine.language)
         self._cot, self._conf = ChainOfThought(config), Confidence(config)
 
-    def keep(self, found: Sequence[Entity], hop: Hop, ask: Ask) -> tuple[Sequence[Sifted], bool]:
+    def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
         """Delegates; a single entity is kept without asking the model."""
         if len(found) <= 1:
             return [Sifted(entity, True, "the only one") for entity in found], False

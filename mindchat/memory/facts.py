@@ -1,7 +1,7 @@
 """Remembered facts: ports.Memory on memory.db.
 
 Owns: the conversation's view of memory: recall before a search, learning after an answer, modes, scopes, audits.
-Does not own: parsing (slots.py), grounding (grounding.py), asking (verify.py), tables (ledger.py, recall.py), commands (verbs.py).
+Does not own: parsing (slots.py), grounding (grounding.py), asking (verification.py), tables (ledger.py, recall.py), commands (verbs.py).
 Source: MIND §3.2 and Fig 1. A fact is never extracted from free text: subject and relation are the sub-question's, the object is a span of a passage.
 """
 
@@ -18,28 +18,28 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from mindchat.clean import clean_line
 from mindchat.config import MemorySection
 from mindchat.errors import MindChatError
 from mindchat.events import FactLearned
-from mindchat.memory import ledger
-from mindchat.memory.clock import now
-from mindchat.memory.confidence import answer_signals, judge, load_calibration
-from mindchat.memory.direction import reversed_in_text
-from mindchat.memory.documents import unpack
-from mindchat.memory.folding import fold, norm, split_title
-from mindchat.memory.grounding import Grounded, ground, titled
-from mindchat.memory.images import Change
-from mindchat.memory.ledger import Claim, Evidence, Written
-from mindchat.memory.listing import fact_of
-from mindchat.memory.migrations import MEMORY, open_store
-from mindchat.memory.recall import Reader, Served
-from mindchat.memory.removal import evict
-from mindchat.memory.screen import instruction, orders, secret
-from mindchat.memory.slots import parse
-from mindchat.memory.store import Store, sqlite3
-from mindchat.memory.verify import verify
+from mindchat.memory.learning.confidence import answer_signals, judge, load_calibration
+from mindchat.memory.learning.direction import reversed_in_text
+from mindchat.memory.learning.grounding import Grounded, ground, titled
+from mindchat.memory.learning.redaction import instruction, orders, secret
+from mindchat.memory.learning.slots import parse
+from mindchat.memory.learning.verification import verify
+from mindchat.memory.tables import ledger
+from mindchat.memory.tables.ledger import Claim, Evidence, Written
+from mindchat.memory.tables.listing import fact_of
+from mindchat.memory.tables.recall import Reader, Served
+from mindchat.memory.tables.removal import evict
+from mindchat.memory.tables.snapshots import Change
 from mindchat.ports import Ask
+from mindchat.storage.clock import now
+from mindchat.storage.document_registry import unpack
+from mindchat.storage.migrations import MEMORY, open_store
+from mindchat.storage.sqlite_file import Store, sqlite3
+from mindchat.text.clean import clean_line
+from mindchat.text.folding import fold, norm, split_title
 from mindchat.values import Fact, Harvest, Query, Recalled
 
 Mode = Literal["on", "readonly", "off"]

@@ -8,8 +8,8 @@ This module imports nothing heavy: the table below names classes as strings, and
 from __future__ import annotations
 
 MODELS: dict[str, str] = {
-    "hf": "mindchat.models.hf:HFModel",
+    "hf": "mindchat.models.local:LocalModel",
     "scripted": "mindchat.models.scripted:ScriptedModel",
-    "server": "mindchat.models.server:ServerModel",
+    "server": "mindchat.models.remote.server:ServerModel",
 }
 """Back end -> "module:Class"."""

@@ -20,11 +20,11 @@ from mindchat.config import ModelSection
 from mindchat.errors import ModelMissingError
 from mindchat.events import ModelLoading
 from mindchat.models import MODELS
-from mindchat.models.catalogue import Reference, resolve
-from mindchat.models.estimate import Estimate, Shape, copies, fit, shape_of_entry, shape_of_folder
-from mindchat.models.hub import stay_offline
-from mindchat.models.mapping import map_libraries
-from mindchat.models.store import Store
+from mindchat.models.install.catalogue import Reference, resolve
+from mindchat.models.install.hub import stay_offline
+from mindchat.models.install.memory_estimate import Estimate, Shape, copies, fit, shape_of_entry, shape_of_folder
+from mindchat.models.install.model_store import Store
+from mindchat.models.network.torch_mapping import map_libraries
 from mindchat.ports import Model
 
 Progress = Callable[[ModelLoading], None]
@@ -49,7 +49,7 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
     with _uncollected():
         settings = settings_for(section, fitted)
         # What it begins goes on while hf is imported.
-        kept = importlib.import_module("mindchat.models.packed").recalled(folder, settings.arithmetic, settings.threads)
+        kept = importlib.import_module("mindchat.models.network.prepared_weights").recalled(folder, settings.arithmetic, settings.threads)
         module, _, cls = MODELS["hf"].partition(":")
         model: Model = getattr(importlib.import_module(module), cls).load(folder, settings, id=name, kept=kept)
     tell(ModelLoading("ready", 1, 1, time.monotonic() - started))

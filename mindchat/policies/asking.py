@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mindchat.clean import clean_line
 from mindchat.config import Config
 from mindchat.policies.base import Base, scheduled
 from mindchat.ports import Ask
 from mindchat.prompts.methods import decompose_prompt, planned, restyled
-from mindchat.values import Draft, Entity, Hop, Prompt, Query, Relation, Trigger, Verdict
+from mindchat.text.clean import clean_line
+from mindchat.values import Draft, Entity, Prompt, Query, Relation, Trigger, TurnState, Verdict
 
 _FOLLOW_UP = re.compile(r"^\s*follow[ -]?up(?: question)?s?\s*:\s*(.+)$", re.IGNORECASE | re.DOTALL)
 _MARK = re.compile(r"^\s*(?:\(?\d{1,2}[.):]+|[-*•–])\s*")
@@ -38,13 +38,13 @@ class SelfAsk(Base):
         """The method's own exemplars; the assistant's turn begins with the sentence that they share."""
         return restyled(prompt, "selfask")
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """A follow-up question that can be asked."""
         del hop, ask
         asked = any(map(self.words.content, follow_up(draft.text).split()))
         return Verdict(formula="every follow-up question", trigger=scheduled(draft, "a follow-up question") if asked else None)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """That question."""
         del trigger, kept, relations, ask
         return Query(follow_up(draft.text) or hop.question, "model")
@@ -72,7 +72,7 @@ class Decompose(Base):
         """With the sub-questions after the question."""
         return planned(prompt, self._plan) if self._plan else prompt
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """Write the plan, tell it, and search for its first question; without a plan, for the question."""
         reply = ask.complete(decompose_prompt(hop.question), max_tokens=PLAN_TOKENS, kind="decompose", stop=("\n\n",))
         self._plan, self._next = parse_questions(f"1.{reply.text}"), 1
@@ -82,13 +82,13 @@ class Decompose(Base):
         ask.note("Sub-questions: " + " ".join(f"{n}. {question}" for n, question in enumerate(self._plan, 1)))
         return Query(self._plan[0], "model")
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """While sub-questions are left and the answer is not stated, each sentence is followed by the next one's search."""
         del hop, ask
         left = self._next < len(self._plan) and not self.words.answered(draft.text)
         return Verdict(formula="every sub-question", trigger=scheduled(draft, f"sub-question {self._next + 1}") if left else None)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """The next sub-question."""
         del trigger, draft, kept, relations, hop, ask
         self._next += 1

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mindchat.config import Config
-from mindchat.language import language
 from mindchat.ports import Ask, Basis
-from mindchat.values import Draft, Entity, Hop, Passage, Prompt, Query, Relation, Signal, Trigger, Verdict
+from mindchat.text.language import language
+from mindchat.values import Draft, Entity, Passage, Prompt, Query, Relation, Signal, Trigger, TurnState, Verdict
 
 
 class Base:
@@ -33,29 +33,29 @@ class Base:
         """The loop's own prompt."""
         return prompt
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """Nothing is searched before the first word."""
         del hop, ask
         return None
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """Never triggers."""
         del draft, hop, ask
         return Verdict(formula="never")
 
     def what(
-        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask
+        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
     ) -> Query | tuple[Query, ...]:
         """The question itself."""
         del trigger, draft, kept, relations, ask
         return Query(hop.question, "question")
 
-    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
+    def which(self, found: Sequence[Passage], hop: TurnState, ask: Ask) -> Sequence[Passage]:
         """All of them."""
         del hop, ask
         return found
 
-    def basis(self, hop: Hop, ask: Ask) -> Basis:
+    def basis(self, hop: TurnState, ask: Ask) -> Basis:
         """Both: the loop's one answer over reasoning and passages."""
         del hop, ask
         return "both"
@@ -73,7 +73,7 @@ class Rewriting:
     def __init__(self) -> None:
         self._sentences = -1
 
-    def begin(self, hop: Hop) -> None:
+    def begin(self, hop: TurnState) -> None:
         """A search for the sentence that comes after the accepted ones."""
         self._sentences = len(hop.sentences)
 
@@ -81,6 +81,6 @@ class Rewriting:
         """A new turn."""
         self._sentences = -1
 
-    def now(self, hop: Hop) -> bool:
+    def now(self, hop: TurnState) -> bool:
         """Whether that sentence is still the one at hand."""
         return self._sentences == len(hop.sentences)

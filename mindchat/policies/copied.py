@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from mindchat.prompts.side import exemplars
-from mindchat.values import Draft, Hop, Trigger
+from mindchat.values import Draft, Trigger, TurnState
 
 
-def copied(draft: Draft, hop: Hop) -> Trigger | None:
+def copied(draft: Draft, hop: TurnState) -> Trigger | None:
     """A trigger at the first copied name; None if there is none. Names are told apart by case, as names are."""
     told = [f"{p.title}\n{p.text}" for p in hop.passages] + [f"{f.subject}\n{f.object}" for f in hop.facts]
     given = "\n".join([hop.question, *told])

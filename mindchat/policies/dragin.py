@@ -18,7 +18,7 @@ from mindchat.policies.base import Base, Rewriting
 from mindchat.policies.qfs import qfs
 from mindchat.policies.rind import judge
 from mindchat.ports import Ask
-from mindchat.values import Draft, Entity, Hop, Query, Relation, Signal, Trigger, Verdict
+from mindchat.values import Draft, Entity, Query, Relation, Signal, Trigger, TurnState, Verdict
 
 
 class Dragin(Base):
@@ -34,13 +34,13 @@ class Dragin(Base):
         self._options = replace(config.rind, threshold="fixed", fixed=config.dragin.theta, anchors=False, min_words=1)
         self._rewriting = Rewriting()
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """DRAGIN starts from what the model knows."""
         del hop, ask
         self._rewriting.reset()
         return None
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """The first content word above θ; every factor is told also where the sentence is not judged."""
         del ask
         verdict = judge(draft, hop.question, self.words, self._options, attention="sentence")
@@ -48,7 +48,7 @@ class Dragin(Base):
             return replace(verdict, trigger=None, formula=f"{verdict.formula}; written after a search: accepted")
         return verdict
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """By the attention of every word above θ."""
         del kept, relations
         self._rewriting.begin(hop)

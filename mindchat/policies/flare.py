@@ -14,13 +14,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mindchat.clean import clean_line
 from mindchat.config import Config
 from mindchat.policies.base import Base, Rewriting
 from mindchat.ports import Ask
 from mindchat.prompts.methods import span_prompt
-from mindchat.signals import Word, words_of
-from mindchat.values import Draft, Entity, Hop, Query, Relation, Signal, Trigger, Verdict, WordScore
+from mindchat.text.clean import clean_line
+from mindchat.values import Draft, Entity, Query, Relation, Signal, Trigger, TurnState, Verdict, WordScore
+from mindchat.word_signals import Word, words_of
 
 SHORTEST = 5
 """Characters; a shorter "sentence" (a list mark, a stray initial) is not looked ahead for."""
@@ -82,13 +82,13 @@ class Flare(Base):
         super().__init__(config)
         self._rewriting = Rewriting()
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question (flare.first)."""
         del ask
         self._rewriting.reset()
         return Query(hop.question, "question") if self.config.flare.first else None
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """S = 1 - p of each word against 1 - θ; triggers on the least probable word, and the whole sentence goes."""
         del ask
         options = self.config.flare
@@ -114,7 +114,7 @@ class Flare(Base):
         return any(self.words.content(word) for word in text.split())
 
     def what(
-        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask
+        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
     ) -> Query | tuple[Query, ...]:
         """Implicit: the masked sentence. Explicit: a question for each unsure term, or the masked sentence if the model writes none."""
         del trigger, kept, relations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mindchat.policies.base import Base
 from mindchat.ports import Ask
 from mindchat.prompts.methods import closed_book
-from mindchat.values import Hop, Query, Signal
+from mindchat.values import Query, Signal, TurnState
 
 
 class Gate(Base):
@@ -19,7 +19,7 @@ class Gate(Base):
     needs = frozenset({Signal.ENTROPY})
     reasons = False
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question, or None; the measured value is told either way."""
         options = self.config.gate
         reply = ask.complete(closed_book(hop.question), max_tokens=options.max_tokens, kind="gate", stop=("\n",))

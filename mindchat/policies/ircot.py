@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mindchat.clean import clean_line
 from mindchat.policies.base import Base, scheduled
 from mindchat.ports import Ask
-from mindchat.values import Draft, Entity, Hop, Passage, Query, Relation, Trigger, Verdict
+from mindchat.text.clean import clean_line
+from mindchat.values import Draft, Entity, Passage, Query, Relation, Trigger, TurnState, Verdict
 
 MOST_PASSAGES = 15
 LONGEST_PASSAGE = 350
@@ -27,12 +27,12 @@ class Ircot(Base):
     name = "ircot"
     cap = MOST_PASSAGES
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question."""
         del ask
         return Query(hop.question, "question")
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """After every sentence that does not state the answer."""
         del hop, ask
         done = self.words.answered(draft.text)
@@ -42,7 +42,7 @@ class Ircot(Base):
         first = sentence.split(" ", 1)[0].strip(",").casefold()
         return first in self.words.reasoning_openers or _ARITHMETIC.match(sentence) is not None
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """The newest sentence that is not pure reasoning; the question if there is none."""
         del trigger, kept, relations, ask
         for sentence in (draft.text, *reversed(hop.sentences)):
@@ -51,7 +51,7 @@ class Ircot(Base):
                 return Query(text, "sentence")
         return Query(hop.question, "question")
 
-    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
+    def which(self, found: Sequence[Passage], hop: TurnState, ask: Ask) -> Sequence[Passage]:
         """Without overlong paragraphs and without copies of what is there (equal words)."""
         del ask
         seen = {clean_line(p.text).casefold() for p in hop.passages}

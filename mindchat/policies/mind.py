@@ -16,7 +16,7 @@ from mindchat.policies.copied import copied
 from mindchat.policies.queries import WRITERS
 from mindchat.policies.rind import judge
 from mindchat.ports import Ask
-from mindchat.values import Draft, Entity, Hop, Query, Relation, Signal, Trigger, Verdict, WordScore
+from mindchat.values import Draft, Entity, Query, Relation, Signal, Trigger, TurnState, Verdict, WordScore
 
 
 class Mind(Base):
@@ -37,14 +37,14 @@ class Mind(Base):
         """The clean beginning of the flagged sentence; it counts in θ when the rest is written again."""
         self._rewriting = Rewriting()
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question, with rind.first; MIND itself starts from what the model knows. Also the place where a turn begins."""
         del ask
         self._earlier, self._begun = [], []
         self._rewriting.reset()
         return Query(hop.question, "question") if self._options.first and not hop.passages else None
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """Eq 3 over the sentence (or over all accepted words and it: rind.window = running)."""
         del ask
         running = self._earlier if self._options.window == "running" else []
@@ -63,7 +63,7 @@ class Mind(Base):
             self._rewriting.begin(hop)
         return verdict
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """By the configured writer."""
         return WRITERS[self.config.query.form](self.config, trigger, draft, kept, relations, hop, ask)
 

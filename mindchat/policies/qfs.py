@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mindchat.language import Language
 from mindchat.ports import Ask
 from mindchat.prompts.methods import text_alone
-from mindchat.signals import word_spans, words_of
-from mindchat.values import Draft, Hop, Piece, Query, Span
+from mindchat.text.language import Language
+from mindchat.values import Draft, Piece, Query, Span, TurnState
+from mindchat.word_signals import word_spans, words_of
 
 SEEN = ("question", "reasoning")
 """Only question and generated text can give words to the query; the chat template's own tokens cannot."""
@@ -69,7 +69,7 @@ def select(words: Sequence[Weighted], excluded: Sequence[str], language: Languag
     return [text for _, _, text in sorted(chosen, key=lambda item: item[1])]
 
 
-def qfs(draft: Draft, starts: Sequence[int], hop: Hop, ask: Ask, language: Language, top_n: int) -> Query:
+def qfs(draft: Draft, starts: Sequence[int], hop: TurnState, ask: Ask, language: Language, top_n: int) -> Query:
     """The query for the words of the draft that begin at `starts`; the question if no content word precedes them."""
     prompt, totals = text_alone(hop.question, hop.accepted), list[Piece]()
     spans = flagged_spans(draft, starts)

@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from mindchat.clean import clean_line
 from mindchat.config import Config
-from mindchat.language import Language, language
 from mindchat.policies.qfs import qfs
 from mindchat.ports import Ask
 from mindchat.prompts.side import query_prompt
-from mindchat.values import Draft, Entity, Hop, Query, Relation, Signal, Trigger
+from mindchat.text.clean import clean_line
+from mindchat.text.language import Language, language
+from mindchat.values import Draft, Entity, Query, Relation, Signal, Trigger, TurnState
 
-Writer = Callable[[Config, Trigger, Draft, Sequence[Entity], Sequence[Relation], Hop, Ask], Query]
+Writer = Callable[[Config, Trigger, Draft, Sequence[Entity], Sequence[Relation], TurnState, Ask], Query]
 
 
-def by_model(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+def by_model(
+    config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+) -> Query:
     """A natural question; if the model writes none, the entities speak."""
     prompt = query_prompt(hop.question, " ".join(hop.accepted.split()), " ".join(draft.text.split()), [entity.text for entity in kept])
     reply = ask.complete(prompt, max_tokens=config.query.max_tokens, kind="query", stop=("\n",))
@@ -33,18 +35,20 @@ def by_model(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Enti
     return written if is_new(written, hop, words) else missing(kept, relations, hop, words) or written
 
 
-def by_relations(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+def by_relations(
+    config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+) -> Query:
     """The missing relation as it was extracted, which costs no model call; without a new one, the model writes."""
     found = missing(kept, relations, hop, language(config.engine.language))
     return found or by_model(config, trigger, draft, kept, relations, hop, ask)
 
 
-def is_new(query: Query, hop: Hop, words: Language) -> bool:
+def is_new(query: Query, hop: TurnState, words: Language) -> bool:
     """Whether this turn has not searched for the same words; the question itself counts as searched for, since it says nothing of the hop."""
     return words.key(query.text) not in {words.key(earlier) for earlier in (*hop.queries, hop.question)}
 
 
-def missing(kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, words: Language) -> Query | None:
+def missing(kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, words: Language) -> Query | None:
     """The first new query among what extraction found: what is sought of a name that reasoning brought up, such names alone, what is sought of the
     question's own names. The latter alone say nothing new: the question has been searched for.
     """
@@ -57,7 +61,9 @@ def missing(kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, wor
     return next((query for query in ordered if query.text and is_new(query, hop, words)), None)
 
 
-def by_entities(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+def by_entities(
+    config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+) -> Query:
     """Kept entities, the relation asked for, and the clean beginning of the flagged sentence, as words for BM25."""
     del ask
     words = language(config.engine.language)
@@ -69,7 +75,9 @@ def by_entities(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[E
     return Query(" ".join(spelled[word] for word in unique) or hop.question, "entities")
 
 
-def by_attention(config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+def by_attention(
+    config: Config, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+) -> Query:
     """The words that the flagged one looks at; without attention, the entities speak."""
     if Signal.ATTENTION not in ask.provides:
         return by_entities(config, trigger, draft, kept, relations, hop, ask)

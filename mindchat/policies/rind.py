@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from mindchat.config import RindSection
-from mindchat.language import Language
-from mindchat.signals import Word, word_attention, word_entropy, words_of
+from mindchat.text.language import Language
 from mindchat.values import Draft, Trigger, Verdict, WordScore
+from mindchat.word_signals import Word, word_attention, word_entropy, words_of
 
 
 class Measured(Struct, frozen=True):

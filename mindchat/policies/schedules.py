@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mindchat.clean import clean_line
 from mindchat.config import Config
 from mindchat.policies.base import Base, scheduled
 from mindchat.policies.queries import sentence_query
 from mindchat.ports import Ask
-from mindchat.values import Draft, Entity, Hop, Query, Relation, Trigger, Verdict
+from mindchat.text.clean import clean_line
+from mindchat.values import Draft, Entity, Query, Relation, Trigger, TurnState, Verdict
 
 
 class NoRetrieval(Base):
@@ -28,7 +28,7 @@ class Once(NoRetrieval):
 
     name = "once"
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question."""
         del ask
         return Query(hop.question, "question")
@@ -39,19 +39,19 @@ class Sentences(Base):
 
     name = "sentences"
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question."""
         del ask
         return Query(hop.question, "question")
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """By count; a sentence that states the answer needs no more passages."""
         del ask
         every = self.config.schedule.sentences
         due = (len(hop.sentences) + 1) % every == 0 and not self.words.answered(draft.text)
         return Verdict(formula=f"every {every} sentence(s)", trigger=scheduled(draft, f"every {every} sentence(s)") if due else None)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """The sentence just written."""
         del trigger, kept, relations, ask
         return sentence_query(draft.text, hop.question, self.words.reasoning_openers)
@@ -76,20 +76,20 @@ class Tokens(Base):
         self._formula = f"every {schedule.tokens} tokens, query: the last {schedule.query_tokens}" + (f" ({named})" if named else "")
         self._written: list[str] = []
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question."""
         del ask
         self._written = []
         return Query(hop.question, "question")
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """Always, unless the model closed its turn or the unit states the answer."""
         del hop, ask
         self._written += [token.text for token in draft.tokens]
         due = len(draft.tokens) == self.tokens and not self.words.answered(draft.text)
         return Verdict(formula=self._formula, trigger=scheduled(draft, self._formula) if due else None)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """The last ℓ tokens of what was written, across sentences."""
         del trigger, draft, kept, relations, ask
         text = clean_line("".join(self._written[-self.config.schedule.query_tokens :]))

@@ -14,14 +14,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from mindchat.answers import says_unknown
-from mindchat.clean import clean_line
 from mindchat.config import Config
 from mindchat.policies.base import Base, Rewriting
 from mindchat.policies.flare import sureness
 from mindchat.ports import Ask, Basis
 from mindchat.prompts.core.layouts import UserRole
-from mindchat.signals import log_det_gram
-from mindchat.values import Draft, Entity, Hop, Passage, Prompt, Query, Relation, Signal, Trigger, Verdict
+from mindchat.text.clean import clean_line
+from mindchat.values import Draft, Entity, Passage, Prompt, Query, Relation, Signal, Trigger, TurnState, Verdict
+from mindchat.word_signals import log_det_gram
 
 PAPER_K = 20
 MOST_PASSAGES = 5
@@ -62,7 +62,7 @@ class Seakr(Base):
         super().__init__(config)
         self._rewriting = Rewriting()
 
-    def before(self, hop: Hop, ask: Ask) -> Query | None:
+    def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """Only says what it will cost."""
         del hop
         self._rewriting.reset()
@@ -83,7 +83,7 @@ class Seakr(Base):
             return math.nan, math.nan, len(states)
         return log_det_gram(states, self.config.seakr.alpha), strength(states), len(states)
 
-    def when(self, draft: Draft, hop: Hop, ask: Ask) -> Verdict:
+    def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """Samples of the same step; a step that states the answer, or is written after a search, is accepted."""
         if self.words.answered(draft.text) or self._rewriting.now(hop):
             return Verdict(formula="U is not measured: " + ("the answer is stated" if self.words.answered(draft.text) else "written after a search"))
@@ -97,7 +97,7 @@ class Seakr(Base):
         trigger = Trigger(words[0] if words else "", 0, u, delta, reason=f"U {u:.2f} > {delta:.2f} over {used} samples") if u > delta else None
         return Verdict((), delta, terms, formula, trigger)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, ask: Ask) -> Query:
+    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
         """The question and the step without the words that the model was unsure of (unless question or last step has them)."""
         del trigger, kept, relations, ask
         self._rewriting.begin(hop)
@@ -106,7 +106,7 @@ class Seakr(Base):
         step = [word for word in sure if self.words.content(word) and word.casefold() not in CUES]
         return Query(clean_line(" ".join((hop.question, *step))), "template" if step else "question")
 
-    def which(self, found: Sequence[Passage], hop: Hop, ask: Ask) -> Sequence[Passage]:
+    def which(self, found: Sequence[Passage], hop: TurnState, ask: Ask) -> Sequence[Passage]:
         """The one new passage with which the samples agree most; each passage's U is told."""
         seen = {passage.id for passage in hop.passages}
         fresh = [passage for passage in found if passage.id not in seen]
@@ -120,7 +120,7 @@ class Seakr(Base):
         ask.note("SeaKR: " + "; ".join(f"{p.title or p.id}: U {u:.2f}" for u, _, p in measured) + f". Kept: {best[2].title or best[2].id}.")
         return [best[2]]
 
-    def basis(self, hop: Hop, ask: Ask) -> Basis:
+    def basis(self, hop: TurnState, ask: Ask) -> Basis:
         """Rationale or passages, whichever answers with the lower U; one whose samples mostly do not know loses. Both if neither can be measured."""
         if not self.config.answer.reasoning:
             return "both"

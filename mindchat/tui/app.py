@@ -18,8 +18,8 @@ from textual.binding import BindingType
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from mindchat.clean import clean
 from mindchat.session import Session
+from mindchat.text.clean import clean
 from mindchat.tui import keys
 from mindchat.tui.bridge import Bridge, SessionView
 from mindchat.tui.history import PromptHistory

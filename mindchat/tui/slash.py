@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from mindchat.clean import clean_line
 from mindchat.commands import COMMANDS, Reply, nearest
 from mindchat.errors import MindChatError
 from mindchat.session import Session
+from mindchat.text.clean import clean_line
 from mindchat.trace import Trace
 from mindchat.tui import complete
 from mindchat.tui.sources import find_source
@@ -35,7 +35,7 @@ OPENS_SCREEN = frozenset({"sessions", "model", "compare"})
 
 def list_models(session: Session) -> list[Any]:
     """Catalogue and installed models."""
-    from mindchat.models.store import Store
+    from mindchat.models.install.model_store import Store
 
     return list(Store(session.rooms.paths.models).list())
 

@@ -93,7 +93,7 @@ class Board(types.ModuleType):
         return lambda arm, corpus: self.open_session(arm, paths, corpus=corpus)
 
     def open_store(self, config: Any, paths: Any) -> Any:
-        from mindchat.models.store import Store
+        from mindchat.models.install.model_store import Store
 
         return Store(paths.models)
 
@@ -104,11 +104,11 @@ class Board(types.ModuleType):
 
     def open_library(self, config: Any, paths: Any) -> Any:
         from mindchat.library import DocumentLibrary
-        from mindchat.memory.documents import DocumentRegistry
+        from mindchat.storage.document_registry import DocumentRegistry
 
         return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db))
 
     def open_chats(self, paths: Any) -> Any:
-        from mindchat.memory.chats import ChatStore
+        from mindchat.storage.chats import ChatStore
 
         return ChatStore(paths.chats_db)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mindchat
-from mindchat.cli import edge
+from mindchat.cli import command_runner
 
 from .board import Board, Result, Run
 
@@ -19,7 +19,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> Result:
-        code = edge.run(list(arguments))
+        code = command_runner.run(list(arguments))
         captured = capsys.readouterr()
         return Result(code, captured.out, captured.err)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mindchat import events as ev
-from mindchat.cli import desk
+from mindchat.cli import session_thread
 from mindchat.errors import DeadlineError, ModelMissingError
 from mindchat.events import Event, from_json
 from mindchat.pace import Extra, Forecast
@@ -148,8 +148,8 @@ def test_unknown_session_is_not_found(run: Run, board: Board) -> None:
 
 
 def test_continue_takes_the_newest_session(run: Run, board: Board) -> None:
-    from mindchat.memory.chats import ChatStore
     from mindchat.paths import find_paths
+    from mindchat.storage.chats import ChatStore
 
     chats = ChatStore(find_paths().chats_db)
     chats.create(title="old")
@@ -256,7 +256,7 @@ def deaf(board: Board) -> Iterator[threading.Event]:
 
 @pytest.mark.usefixtures("deaf")
 def test_timeout_holds_even_if_the_work_does_not_listen(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(session_thread, "GRACE_SECONDS", 0.1)
     began = time.monotonic()
     result = run("ask", "Who?", "--events", "--timeout", "0.2")
     assert time.monotonic() - began < 2
@@ -269,7 +269,7 @@ def test_timeout_holds_even_if_the_work_does_not_listen(run: Run, monkeypatch: p
 @pytest.mark.usefixtures("deaf")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_the_work_does_not_listen(run: Run, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(session_thread, "GRACE_SECONDS", 0.1)
     threading.Timer(0.3, lambda: os.kill(os.getpid(), number)).start()
     result = run("ask", "Who?", "--json")
     assert (result.code, result.json["error"]["code"]) == (130, "interrupted")

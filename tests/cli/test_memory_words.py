@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mindchat.cli.edge import run, told_here
+from mindchat.cli.command_runner import run, told_here
 
 SLASH = re.compile(r"(?<![\w.~])/(?:memory|remember)\b(?!\.db)")
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import mindchat
-from mindchat.cli import edge
+from mindchat.cli import command_runner
 from mindchat.events import LAST, from_json
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX's here")
@@ -71,7 +71,7 @@ def tape(tmp_path: Path) -> str:
 def documents(tmp_path: Path) -> None:
     """One indexed document, so that the demo need not be."""
     (tmp_path / "film.txt").write_text("Polish-Russian War is a film by Xawery Żuławski.", encoding="utf-8")
-    assert edge.run(["index", "add", str(tmp_path / "film.txt")]) == 0
+    assert command_runner.run(["index", "add", str(tmp_path / "film.txt")]) == 0
 
 
 def ask(tape: str, *more: str) -> list[str]:

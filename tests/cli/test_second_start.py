@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mindchat.cli import edge
+from mindchat.cli import command_runner
 
 from .test_process import run
 
@@ -30,7 +30,7 @@ class Desk:
 
     def index(self) -> None:
         """As `mindchat index sync` after a change."""
-        assert edge.run(["index", "add", str(self.film)]) == 0
+        assert command_runner.run(["index", "add", str(self.film)]) == 0
 
     def ask(self, question: str, tape: str, *more: str) -> tuple[str, str]:
         """(stdout, stderr) of a process of its own."""

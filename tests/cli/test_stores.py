@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mindchat.memory.chats import ChatStore
 from mindchat.paths import find_paths
+from mindchat.storage.chats import ChatStore
 
 from .board import Run
 

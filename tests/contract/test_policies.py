@@ -157,11 +157,11 @@ def test_an_unknown_key_of_its_section_fails_at_load_and_is_named(name: str) -> 
 
 def test_laying_out_the_prompt_keeps_the_accepted_words_and_the_question(name: str) -> None:
     from mindchat.prompts import COMPOSERS
-    from mindchat.values import Draft, Hop, Kept, Token
+    from mindchat.values import Draft, Kept, Token, TurnState
 
     settings = config()
     kept = [Draft("It was", (Token(0, 5, "It"), Token(1, 6, " was")))]
-    prompt = plug(COMPOSERS, "user", settings).reasoning(Hop(0, QUESTION, accepted="It was"), kept, [("old question", "old answer")])
+    prompt = plug(COMPOSERS, "user", settings).reasoning(TurnState(0, QUESTION, accepted="It was"), kept, [("old question", "old answer")])
     laid = plug(POLICIES, name, settings).lay(prompt)
     assert [s for s in laid.messages[-1].segments if isinstance(s, Kept)] == [Kept((5, 6), "It was")]
     text = "\n".join(message.text for message in laid.messages)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mindchat.clean import clean
+from mindchat.text.clean import clean
 
 DEMO = Path(__file__).resolve().parents[2] / "corpora" / "demo"
 TYPES = ("bridge", "comparison", "inference", "bridge_comparison", "compositional")

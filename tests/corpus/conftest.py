@@ -9,7 +9,7 @@ import pytest
 from mindchat.config import IndexSection
 from mindchat.corpus.index import Index
 from mindchat.corpus.ingest import ingest, sync
-from mindchat.corpus.report import IngestDone, IngestReport
+from mindchat.corpus.ingest_report import IngestDone, IngestReport
 from mindchat.values import Chunk, Document, Query
 
 from .fake_registry import FakeRegistry

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindchat.config import IndexSection
-from mindchat.corpus.analyze import Analyzer
-from mindchat.corpus.bm25f import Params, idf
 from mindchat.corpus.index import folder_name
-from mindchat.corpus.memory_index import MemoryIndex
-from mindchat.corpus.opened import Opened
-from mindchat.corpus.record import Record
+from mindchat.corpus.search.analyze import Analyzer
+from mindchat.corpus.search.bm25f import Params, idf
+from mindchat.corpus.search.memory_index import MemoryIndex
+from mindchat.corpus.search.open_generation import Opened
+from mindchat.corpus.search.whoosh_index import Record
 from mindchat.errors import IndexLockedError, IndexMissingError, Interrupted, ResourceError
 from mindchat.ports import Cancel
 from mindchat.values import Query
@@ -271,7 +271,7 @@ def test_cancel_leaves_the_old_index(library):
 def test_full_disk_is_refused_before_and_explained_during(library, monkeypatch):
     import errno
 
-    from mindchat.corpus import generations
+    from mindchat.corpus.search import generations
 
     fill(library, 5)
     library.index.build()
@@ -283,7 +283,7 @@ def test_full_disk_is_refused_before_and_explained_during(library, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("mindchat.corpus.matrix.Matrix.save", full)
+    monkeypatch.setattr("mindchat.corpus.search.impact_matrix.Matrix.save", full)
     with pytest.raises(ResourceError, match="disk is full"):
         library.index.rebuild()
     assert library.find("river", k=1) is not None
@@ -293,7 +293,7 @@ def test_full_disk_is_refused_before_and_explained_during(library, monkeypatch):
 HOLD = """
 import sys, time
 from pathlib import Path
-from mindchat.corpus.generations import Store
+from mindchat.corpus.search.generations import Store
 with Store(Path(sys.argv[1])).lock(5):
     print("held", flush=True)
     time.sleep(60)

@@ -11,7 +11,7 @@ import pytest
 
 from mindchat.config import IndexSection
 from mindchat.corpus.ingest import ingest, remove, sync
-from mindchat.corpus.report import FileFailed, FileRead, FileSkipped, IngestDone, IngestProgress
+from mindchat.corpus.ingest_report import FileFailed, FileRead, FileSkipped, IngestDone, IngestProgress
 from mindchat.corpus.roots import load_roots
 from mindchat.errors import IndexMissingError, Interrupted, UsageError
 from mindchat.ports import Cancel
@@ -306,7 +306,7 @@ from pathlib import Path
 from mindchat.config import IndexSection
 from mindchat.corpus.index import Index
 from mindchat.corpus.ingest import ingest
-from mindchat.memory.documents import DocumentRegistry
+from mindchat.storage.document_registry import DocumentRegistry
 home, *roots = map(Path, sys.argv[1:])
 registry = DocumentRegistry(home / "memory.db")
 section = IndexSection()
@@ -318,7 +318,7 @@ for event in ingest(roots, registry, index, section):
 
 def kill_and_check(tmp_path, rounds: int) -> None:
     """A first corpus is indexed; then a second one is added and killed at random moments; the first must answer, and a resumed run be whole."""
-    memory = pytest.importorskip("mindchat.memory.documents")
+    memory = pytest.importorskip("mindchat.storage.document_registry")
     from mindchat.corpus.index import Index
 
     chance, home = random.Random(rounds), tmp_path / "home"
@@ -390,6 +390,6 @@ def test_files_in_a_folder_that_cannot_be_opened_now_are_not_forgotten(library, 
 
 def test_importing_the_room_imports_no_heavy_library():
     heavy = ["whoosh", "numpy", "bm25s", "lxml", "pypdf", "docx", "docutils", "pathspec", "charset_normalizer", "filelock", "Stemmer"]
-    names = "mindchat.corpus.ingest, mindchat.corpus.index, mindchat.corpus.readers, mindchat.corpus.walk"
+    names = "mindchat.corpus.ingest, mindchat.corpus.index, mindchat.corpus.reading.readers, mindchat.corpus.reading.walk"
     code = f"import sys, {names}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"

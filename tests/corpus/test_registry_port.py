@@ -16,7 +16,7 @@ def registry(request, tmp_path):
     if request.param == "fake":
         yield FakeRegistry()
         return
-    real = pytest.importorskip("mindchat.memory.documents").DocumentRegistry(tmp_path / "memory.db")
+    real = pytest.importorskip("mindchat.storage.document_registry").DocumentRegistry(tmp_path / "memory.db")
     yield real
     real.close()
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mindchat.config import IndexSection
-from mindchat.corpus.report import IngestDone, IngestReport
+from mindchat.corpus.ingest_report import IngestDone, IngestReport
 from mindchat.corpus.watch import Scanned, Tally, watch
 from mindchat.errors import IndexLockedError
 from mindchat.library import DocumentLibrary
-from mindchat.memory.documents import DocumentRegistry
 from mindchat.ports import Cancel
+from mindchat.storage.document_registry import DocumentRegistry
 from mindchat.values import Query
 
 

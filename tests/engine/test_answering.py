@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mindchat.engine.answering import abstains, cite, confidence, locate, unread
 from mindchat.events import Notice
-from mindchat.language import language
+from mindchat.text.language import language
 from mindchat.values import Draft
 
 from ..fakes import LANG, METROPOLIS, WORLD, ListRetriever, draft, of, passage, run

@@ -13,7 +13,7 @@ from mindchat.errors import WindowError
 from mindchat.events import DocumentsDropped, PromptBuilt, QuestionRewritten
 from mindchat.prompts.core import AssistantRole, UserRole
 from mindchat.trace import Trace, fold, report
-from mindchat.values import Budget, Fact, Hop, Message, Passage, Prompt, Recalled, Text
+from mindchat.values import Budget, Fact, Message, Passage, Prompt, Recalled, Text, TurnState
 
 from ..fakes import ListMemory, config, of, passage, run
 
@@ -34,13 +34,13 @@ def shown(prompt: Prompt) -> str:
 )
 def test_any_documents_and_window(lengths: list[int], turns: int, facts: int, window: int, room: int, copies: int, role: str) -> None:
     passages = tuple(passage(f"p{n}", " ".join(f"w{n}x{i}" for i in range(size)), f"T{n}", rank=n % 3 + 1) for n, size in enumerate(lengths))
-    hop = Hop(1, "Who was it?", passages=passages, facts=tuple(Fact(f"f{n}", f"s{n}", "is", "o", 1.0) for n in range(facts)))
+    hop = TurnState(1, "Who was it?", passages=passages, facts=tuple(Fact(f"f{n}", f"s{n}", "is", "o", 1.0) for n in range(facts)))
     history = [(f"old question {n}", "old answer") for n in range(turns)]
     composer = (UserRole if role == "user" else AssistantRole)(config())
     try:
         fitted = fit(lambda h, past: composer.answer(h, copies, past), hop, history, count, Budget(window, room))
     except WindowError:
-        bare = composer.answer(Hop(1, "Who was it?"), copies, history[-1:])
+        bare = composer.answer(TurnState(1, "Who was it?"), copies, history[-1:])
         assert count(bare) + room > window
         return
     assert fitted.tokens == count(fitted.prompt)
@@ -63,10 +63,10 @@ def test_any_documents_and_window(lengths: list[int], turns: int, facts: int, wi
 
 def test_older_turns_go_first_then_memory_then_the_worst_passages() -> None:
     best, worst = passage("best", "b " * 30, rank=1), passage("worst", "w " * 30, rank=9)
-    hop = Hop(1, "Who?", passages=(worst, best), facts=(Fact("f1", "s", "p", "o", 1.0),))
+    hop = TurnState(1, "Who?", passages=(worst, best), facts=(Fact("f1", "s", "p", "o", 1.0),))
     sizes_seen: list[str] = []
 
-    def compose(h: Hop, past: object) -> Prompt:
+    def compose(h: TurnState, past: object) -> Prompt:
         return UserRole(config()).answer(h, 0, past)  # type: ignore[arg-type]
 
     fitted = fit(compose, hop, [("asked before", "answered"), ("asked last", "answered")], lambda p: count(p), Budget(78, 0))
@@ -77,14 +77,14 @@ def test_older_turns_go_first_then_memory_then_the_worst_passages() -> None:
 
 def test_a_question_too_long_beside_the_newest_turn_says_so() -> None:
     with pytest.raises(WindowError, match="beside the turn before it") as failure:
-        fit(lambda hop, past: Prompt((Message("user", (Text("word " * 30 * len(past)),)),)), Hop(0, "?"), [("a", "b")], count, Budget(20, 0))
+        fit(lambda hop, past: Prompt((Message("user", (Text("word " * 30 * len(past)),)),)), TurnState(0, "?"), [("a", "b")], count, Budget(20, 0))
     assert "new conversation" in failure.value.hint
 
 
 def test_a_question_too_long_is_refused_with_both_numbers() -> None:
     prompt = Prompt((Message("user", (Text("word " * 50),)),))
     with pytest.raises(WindowError, match=r"50 tokens.*window has 40"):
-        fit(lambda hop, past: prompt, Hop(0, "?"), [], count, Budget(40, 0))
+        fit(lambda hop, past: prompt, TurnState(0, "?"), [], count, Budget(40, 0))
 
 
 def test_ten_hops_of_ten_documents_stay_within_the_window_and_drops_are_told() -> None:

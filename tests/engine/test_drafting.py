@@ -8,8 +8,8 @@ import pytest
 
 from mindchat.engine.drafting import SentenceStream, beginning, joined
 from mindchat.events import Event, TokenDrafted
-from mindchat.language import language
 from mindchat.models.scripted import ScriptedModel
+from mindchat.text.language import language
 from mindchat.values import Draft, Finish, Message, Prompt, Signal, StreamItem, Text
 
 from ..fakes import draft

@@ -6,9 +6,9 @@ import re
 
 from mindchat import events as ev
 from mindchat.config import MemorySection
+from mindchat.lab.volatile_memory import VolatileMemory
 from mindchat.memory import verbs
 from mindchat.memory.facts import FactMemory
-from mindchat.memory.volatile import VolatileMemory
 from mindchat.models.scripted import Reply
 
 from ..fakes import of, run

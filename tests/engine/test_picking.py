@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from mindchat import events as ev
 from mindchat.engine.picking import BONUS, MOST, best, candidates, echoes
 from mindchat.events import Event
-from mindchat.language import language
 from mindchat.models.scripted import Reply
+from mindchat.text.language import language
 from mindchat.trace import counts, fold_all
-from mindchat.values import Choice, Hop
+from mindchat.values import Choice, TurnState
 
 from ..fakes import CURIE, LANG, METROPOLIS, ListMemory, of, passage, run
 
 EN = language("en")
 QUESTION = "Where was the director of Metropolis born?"
-HOP = Hop(1, QUESTION, passages=(METROPOLIS, LANG))
+HOP = TurnState(1, QUESTION, passages=(METROPOLIS, LANG))
 SPAN = ("engine.policy=once", "answer.short=span")
 
 
@@ -38,30 +38,30 @@ def test_names_dates_numbers_and_titles_of_the_passages_and_the_free_answer_firs
 
 def test_what_the_question_names_comes_last_unless_it_compares() -> None:
     assert candidates(HOP, "in Austria", EN)[-1] == "Metropolis"
-    compares = Hop(1, "Who was born first, Fritz Lang or Marie Curie?", passages=(LANG, CURIE))
+    compares = TurnState(1, "Who was born first, Fritz Lang or Marie Curie?", passages=(LANG, CURIE))
     assert {"Fritz Lang", "Marie Curie"} <= set(candidates(compares, "nobody", EN)[1:4])
 
 
 def test_yes_and_no_for_a_polar_question_and_names_too_if_it_offers_them() -> None:
-    assert candidates(Hop(1, "Was Fritz Lang born in Vienna?", passages=(LANG,)), "Yes", EN) == ["Yes", "no"]
-    offered = candidates(Hop(1, "Was Fritz Lang or Marie Curie born in Vienna?", passages=(LANG, CURIE)), "Lang", EN)
+    assert candidates(TurnState(1, "Was Fritz Lang born in Vienna?", passages=(LANG,)), "Yes", EN) == ["Yes", "no"]
+    offered = candidates(TurnState(1, "Was Fritz Lang or Marie Curie born in Vienna?", passages=(LANG, CURIE)), "Lang", EN)
     assert {"Fritz Lang", "Marie Curie"} <= set(offered)
 
 
 def test_what_the_reasoning_states_is_a_candidate_and_its_words_count_for_similarity() -> None:
-    hop = Hop(1, QUESTION, accepted="It was by Fritz Lang. So the answer is Linz.", passages=(CURIE, LANG))
+    hop = TurnState(1, QUESTION, accepted="It was by Fritz Lang. So the answer is Linz.", passages=(CURIE, LANG))
     found = candidates(hop, "?", EN)
     assert found[1] == "Linz"
     assert found.index("Vienna") < found.index("Warsaw")
 
 
 def test_an_encyclopedias_note_is_no_part_of_a_title() -> None:
-    assert "Metropolis" in candidates(Hop(1, "What?", passages=(passage("p", "it is old", "Metropolis (1927 film)"),)), "x", EN)
+    assert "Metropolis" in candidates(TurnState(1, "What?", passages=(passage("p", "it is old", "Metropolis (1927 film)"),)), "x", EN)
 
 
 @given(st.lists(st.text(max_size=120), max_size=8), st.text(min_size=1, max_size=30), st.text(max_size=60))
 def test_any_text_gives_few_different_candidates(texts: list[str], free: str, question: str) -> None:
-    found = candidates(Hop(1, question, passages=tuple(passage(f"p{n}", text, text[:20]) for n, text in enumerate(texts))), free, EN)
+    found = candidates(TurnState(1, question, passages=tuple(passage(f"p{n}", text, text[:20]) for n, text in enumerate(texts))), free, EN)
     assert found[0] == free
     assert len(found) <= MOST
     assert len({text.casefold() for text in found}) == len(found)

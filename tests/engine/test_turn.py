@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from mindchat import events as ev
 from mindchat.errors import CapabilityError
 from mindchat.events import LAST, Event
-from mindchat.language import language
 from mindchat.models.scripted import Reply
 from mindchat.policies import POLICIES
 from mindchat.ports import Cancel
+from mindchat.text.language import language
 from mindchat.trace import fold_all
 from mindchat.values import Fact, Recalled, Signal
 

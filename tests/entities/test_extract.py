@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mindchat.entities.extract import MAX_ENTITIES, ModelExtractor, parse
 from mindchat.events import EntitiesExtracted, QueryFormed
-from mindchat.language import language
 from mindchat.models.scripted import Reply
-from mindchat.spans import find_names
-from mindchat.values import Hop, Relation
+from mindchat.text.language import language
+from mindchat.text.names import find_names
+from mindchat.values import Relation, TurnState
 
 from ..fakes import ask, config, draft, of, run
 
@@ -30,7 +30,7 @@ SENTENCE = draft(
     (" 1927", 2.0),
     (".", 0.1),
 )
-HOP = Hop(1, QUESTION)
+HOP = TurnState(1, QUESTION)
 
 
 def extract(reply: str) -> tuple[list[str], bool]:
@@ -142,7 +142,7 @@ def test_any_text_parses_to_names_that_are_not_empty(raw: str) -> None:
 def test_no_more_entities_than_the_limit() -> None:
     names = "; ".join(f"Name{n}" for n in range(30))
     sentence = draft(*[(f" Name{n}", 0.5) for n in range(30)])
-    found = ModelExtractor(config()).extract(sentence, Hop(1, "Which?"), ask([names]))
+    found = ModelExtractor(config()).extract(sentence, TurnState(1, "Which?"), ask([names]))
     assert len(found.entities) == MAX_ENTITIES
 
 

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from mindchat.entities import FILTERS
 from mindchat.entities.confidence import entity_confidence, token_confidence
 from mindchat.models.scripted import Reply
-from mindchat.values import Entity, Hop, Sifted, Span
+from mindchat.values import Entity, Sifted, Span, TurnState
 
 from ..fakes import ask, config, draft, plug
 
-HOP = Hop(1, "Who is the mother of the director of Metropolis?")
-POLAR = Hop(1, "Is Fritz Lang older than Marie Curie?")
+HOP = TurnState(1, "Who is the mother of the director of Metropolis?")
+POLAR = TurnState(1, "Is Fritz Lang older than Marie Curie?")
 ANCHOR = Entity("Metropolis")
 SURE, UNSURE = Entity("Fritz Lang", span=Span(0, 2), confidence=0.9), Entity("1931", span=Span(3, 4), confidence=0.3)
 
 
-def keep(name: str, found: Sequence[Entity], reply: str = "", *sets: str, hop: Hop = HOP) -> tuple[Sequence[Sifted], bool]:
+def keep(name: str, found: Sequence[Entity], reply: str = "", *sets: str, hop: TurnState = HOP) -> tuple[Sequence[Sifted], bool]:
     return plug(FILTERS, name, config(*sets)).keep(found, hop, ask([Reply(reply)] * 3))
 
 

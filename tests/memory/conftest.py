@@ -13,9 +13,9 @@ import pytest
 
 import mindchat
 from mindchat.config import MemorySection
-from mindchat.memory.documents import DocumentRegistry
 from mindchat.memory.facts import FactMemory
-from mindchat.memory.store import Store
+from mindchat.storage.document_registry import DocumentRegistry
+from mindchat.storage.sqlite_file import Store
 from mindchat.values import Choice, Chunk, Document, Draft, Harvest, Passage, Prompt, Signal, Token
 
 FILM = "Polish-Russian War is a 2009 Polish film directed by Xawery Żuławski. It is based on a novel by Dorota Masłowska."

@@ -19,13 +19,13 @@ from mindchat.config import MemorySection
 from mindchat.errors import RefusedError, UsageError
 from mindchat.memory import verbs
 from mindchat.memory.facts import FactMemory
-from mindchat.memory.images import take_back
-from mindchat.memory.migrations import MEMORY, open_store
-from mindchat.memory.slots import predicates
+from mindchat.memory.learning.slots import predicates
+from mindchat.memory.tables.snapshots import take_back
+from mindchat.storage.migrations import MEMORY, open_store
 from mindchat.values import Query
 
 from .conftest import DIRECTOR, FILM, MOTHER, World, YesAsk, check, run_together
-from .test_screen import SECRETS
+from .learning.test_redaction import SECRETS
 
 Taught = tuple[World, FactMemory]
 PACKAGE = Path(mindchat.__file__).parent
@@ -61,7 +61,7 @@ def test_a2_asking_twenty_times_changes_nothing(taught: Taught) -> None:
 
 def test_a3_no_statement_repeats_a_prompt(taught: Taught) -> None:
     _, memory = taught
-    prompts = " ".join(p.read_text(encoding="utf-8") for p in [PACKAGE / "memory" / "verify.py", PACKAGE / "memory" / "calibrate.py"])
+    prompts = " ".join(p.read_text(encoding="utf-8") for p in [PACKAGE / "memory" / "verification.py", PACKAGE / "memory" / "calibrate.py"])
     words = re.findall(r"\w+", prompts)
     grams = {" ".join(words[i : i + 8]) for i in range(len(words))}
     for statement in facts(memory):
@@ -175,8 +175,8 @@ def test_c3_a_later_value_of_a_mutable_relation_supersedes(world: World, name: s
     assert second.status == "disputed", "without dates nobody wins"
     verbs.forget(memory, [second.id])
     verbs.edit(memory, first.id, {"valid-from": "2001"})
-    from mindchat.memory import ledger, tombstones
-    from mindchat.memory.editing import _claim, _scope
+    from mindchat.memory.tables import ledger, tombstones
+    from mindchat.memory.verbs.editing import _claim, _scope
 
     with memory.store.write() as connection:
         scope, session, project = _scope(connection, memory, "project")
@@ -267,7 +267,7 @@ def test_d5_no_orphans_after_a_thousand_changes(world: World) -> None:
 
 def test_d10_hard_forget_leaves_no_byte(taught: Taught) -> None:
     world, memory = taught
-    from mindchat.memory.migrations import backup
+    from mindchat.storage.migrations import backup
 
     world.write("other.txt", "Nothing of interest.", "Other")
     memory.recall(Query("Who is the mother of Xawery Żuławski?"))
@@ -302,7 +302,7 @@ def test_e4_at_most_six_facts_whatever_memory_holds(world: World) -> None:
 
 
 def test_f2_an_affected_sqlite_is_named_and_writers_are_serialised(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mindchat.memory.doctor.wal_reset_bug", lambda: True)
+    monkeypatch.setattr("mindchat.memory.verbs.soundness.wal_reset_bug", lambda: True)
     assert any("WAL-reset bug" in finding.text for finding in verbs.doctor(world.memory()).findings)
     guarded = open_store(world.folder / "g.db", MEMORY, guarded=True)
     assert guarded.value("PRAGMA wal_autocheckpoint") == 0
@@ -415,8 +415,8 @@ import sys
 from pathlib import Path
 from mindchat.config import MemorySection
 from mindchat.memory import verbs
-from mindchat.memory.chats import ChatStore
-from mindchat.memory.documents import DocumentRegistry
+from mindchat.storage.chats import ChatStore
+from mindchat.storage.document_registry import DocumentRegistry
 from mindchat.memory.facts import FactMemory
 from mindchat.values import Chunk, Document
 folder = Path(sys.argv[1])
@@ -453,7 +453,7 @@ def kill_loop(folder: Path, times: int) -> None:
 
 
 def _whole(folder: Path, acknowledged: int) -> None:
-    from mindchat.memory.chats import ChatStore
+    from mindchat.storage.chats import ChatStore
 
     store = open_store(folder / "memory.db", MEMORY)
     check(store)
@@ -514,7 +514,7 @@ def test_fifty_thousand_facts(tmp_path: Path) -> None:
     memory = world.memory(project="p")
     big_memory(world, memory, 50_000)
     reader, generator = memory.reader, random.Random(1)
-    from mindchat.memory.slots import parse
+    from mindchat.memory.learning.slots import parse
 
     # Processor time: what others do on the machine is not memory's.
     scopes, slots, fts, whole = reader.scopes(), [], [], []
@@ -546,8 +546,8 @@ def test_fifty_thousand_facts(tmp_path: Path) -> None:
 
 
 def big_memory(world: World, memory: FactMemory, count: int) -> None:
-    from mindchat.memory import ledger
-    from mindchat.memory.ledger import Claim, Evidence
+    from mindchat.memory.tables import ledger
+    from mindchat.memory.tables.ledger import Claim, Evidence
     from mindchat.values import Chunk, Document
 
     per = 100

@@ -15,12 +15,12 @@ import pytest
 import mindchat
 from mindchat.memory import verbs
 from mindchat.memory.facts import FactMemory
-from mindchat.memory.grounding import ground
-from mindchat.memory.migrations import MEMORY, Schema, objects, open_store
-from mindchat.memory.slots import parse
-from mindchat.memory.store import Store, sqlite3
-from mindchat.memory.verify import options, verify
+from mindchat.memory.learning.grounding import ground
+from mindchat.memory.learning.slots import parse
+from mindchat.memory.learning.verification import options, verify
 from mindchat.prompts.core.blocks import memory_block
+from mindchat.storage.migrations import MEMORY, Schema, objects, open_store
+from mindchat.storage.sqlite_file import Store, sqlite3
 from mindchat.values import Choice, Draft, Fact, Query, Text
 
 from .conftest import DIRECTOR, FILM, MOTHER, World, YesAsk

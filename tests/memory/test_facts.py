@@ -9,12 +9,12 @@ import pytest
 
 from mindchat.config import MemorySection
 from mindchat.errors import MindChatError
-from mindchat.memory.confidence import Calibration, Signals, answer_signals, calibration_file, judge, may_skip
+from mindchat.lab.volatile_memory import VolatileMemory
 from mindchat.memory.facts import FactMemory
-from mindchat.memory.grounding import ground
-from mindchat.memory.slots import parse, relation_words
-from mindchat.memory.verify import prompt, verify
-from mindchat.memory.volatile import VolatileMemory
+from mindchat.memory.learning.confidence import Calibration, Signals, answer_signals, calibration_file, judge, may_skip
+from mindchat.memory.learning.grounding import ground
+from mindchat.memory.learning.slots import parse, relation_words
+from mindchat.memory.learning.verification import prompt, verify
 from mindchat.values import Draft, Passage, Query, Span, Token
 
 from .conftest import DIRECTOR, FILM, MOTHER, PERSON, World, YesAsk, draft

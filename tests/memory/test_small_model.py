@@ -11,9 +11,9 @@ import pytest
 
 from mindchat import wiring
 from mindchat.config import load_config
-from mindchat.memory.grounding import ground
-from mindchat.memory.slots import parse
-from mindchat.memory.verify import verify
+from mindchat.memory.learning.grounding import ground
+from mindchat.memory.learning.slots import parse
+from mindchat.memory.learning.verification import verify
 from mindchat.ports import Ask, Cancel
 from mindchat.values import Draft, Harvest, Message, Passage, Prompt, Text
 

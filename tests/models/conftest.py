@@ -111,7 +111,7 @@ def tiny_model(family: str, vocab: int = 420, seed: int = 0, **more: Any) -> Any
     import torch
     import transformers as t
 
-    from mindchat.models import probe
+    from mindchat.models.network import attention_hook
 
     base = {
         "vocab_size": vocab,
@@ -140,7 +140,7 @@ def tiny_model(family: str, vocab: int = 420, seed: int = 0, **more: Any) -> Any
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = t.AutoModelForCausalLM.from_config(configs[family](), attn_implementation=probe.register()).eval()
+        model = t.AutoModelForCausalLM.from_config(configs[family](), attn_implementation=attention_hook.register()).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.mul_(8.0 if parameter.dim() > 1 else 1.0)
@@ -155,14 +155,14 @@ def family(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., Any]:
-    """HFModel over a tiny network: tiny(family, **settings of [model])."""
+    """LocalModel over a tiny network: tiny(family, **settings of [model])."""
     from mindchat.config import ModelSection
-    from mindchat.models.hf import HFModel
+    from mindchat.models.local import LocalModel
 
     shared = byte_level_tokenizer()
 
     def make(family: str = "llama", **settings: Any) -> Any:
-        return HFModel(tiny_model(family, len(shared)), shared, ModelSection(**{"arithmetic": "fp32", **settings}), id=f"tiny-{family}")
+        return LocalModel(tiny_model(family, len(shared)), shared, ModelSection(**{"arithmetic": "fp32", **settings}), id=f"tiny-{family}")
 
     return make
 
@@ -171,6 +171,6 @@ def tiny() -> Callable[..., Any]:
 def smollm(smollm_folder: Path) -> Any:
     """SmolLM2-135M in fp32."""
     from mindchat.config import ModelSection
-    from mindchat.models.hf import HFModel
+    from mindchat.models.local import LocalModel
 
-    return HFModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
+    return LocalModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")

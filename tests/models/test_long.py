@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mindchat.config import ModelSection
-from mindchat.models.hf import HFModel
+from mindchat.models.local import LocalModel
 from mindchat.values import Attended, Finished, Message, Prefilled, Prompt, Signal, Text, Token
 
 from .conftest import byte_level_tokenizer, tiny_model
@@ -18,7 +18,7 @@ WORDS = "Paris is big and its river is the Seine. Rome was not built in a day, n
 ALL = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
 
 
-def said(model: HFModel, prompt: Prompt, want: frozenset[Signal] = frozenset()) -> tuple[list[int], int]:
+def said(model: LocalModel, prompt: Prompt, want: frozenset[Signal] = frozenset()) -> tuple[list[int], int]:
     """Ids, and how many prompt tokens were cached."""
     items = list(model.stream(prompt, want=want, max_tokens=3))
     return [item.id for item in items if isinstance(item, Token)], next(item.cached for item in items if isinstance(item, Prefilled))
@@ -46,7 +46,7 @@ def test_the_limit_holds_over_two_hundred_turns(tiny: Any, family: str) -> None:
 @pytest.mark.parametrize("family", ["llama", "qwen2", "mistral", "gemma3"])
 def test_bfloat16_runs_on_the_same_path(family: str, device: str) -> None:
     network = tiny_model(family).to(device, torch.bfloat16)
-    model, alone = (HFModel(network, byte_level_tokenizer(), ModelSection(reuse=reuse), id=family) for reuse in (True, False))
+    model, alone = (LocalModel(network, byte_level_tokenizer(), ModelSection(reuse=reuse), id=family) for reuse in (True, False))
     assert model.backbone.arithmetic == "bf16"
     first = Prompt((Message("user", (Text("Is Paris big? " * 8),)),))
     items = list(model.stream(first, want=ALL, max_tokens=6))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from mindchat.config import Config, load_config
-from mindchat.engine.ask import collect
-from mindchat.models.cache import shared
+from mindchat.engine.metered_model import collect
+from mindchat.models.network.kv_cache import shared
 from mindchat.prompts.core import AssistantRole, UserRole
-from mindchat.values import Draft, Hop, Prompt, Signal
+from mindchat.values import Draft, Prompt, Signal, TurnState
 
 from ..fakes import WORLD
 
@@ -21,9 +21,9 @@ def hops(model: Any, role: str, repeat: int) -> list[Prompt]:
     """Three hops: a passage more with each, and before the last one a sentence."""
     settings = load_config(environ={}, assignments=("layout.reasoning=hop", f"layout.repeat={repeat}", f"layout.role={role}")).config
     laid = (UserRole if role == "user" else AssistantRole)(settings)
-    said = collect(model.stream(laid.reasoning(Hop(0, QUESTION), (), ()), want=frozenset(), max_tokens=5), frozenset())
+    said = collect(model.stream(laid.reasoning(TurnState(0, QUESTION), (), ()), want=frozenset(), max_tokens=5), frozenset())
     states: list[tuple[int, list[Draft]]] = [(1, []), (2, []), (3, [said])]
-    made = [Hop(number, QUESTION, passages=WORLD[:number], sentences=tuple(d.text for d in kept)) for number, kept in states]
+    made = [TurnState(number, QUESTION, passages=WORLD[:number], sentences=tuple(d.text for d in kept)) for number, kept in states]
     return [laid.reasoning(hop, kept, ()) for hop, (_, kept) in zip(made, states, strict=True)]
 
 
@@ -43,5 +43,5 @@ def test_the_same_tokens_with_reuse_and_without(tiny: Any, role: str, repeat: in
         assert new + cached == len(ids)
         assert cached >= max((shared(ids, sent) for sent in earlier), default=0)
         earlier.append(ids)
-    bare = reusing.format.render(UserRole(Config()).reasoning(Hop(0, "?"), (), ())).ids
+    bare = reusing.format.render(UserRole(Config()).reasoning(TurnState(0, "?"), (), ())).ids
     assert cached > shared(earlier[-1], bare) > 0, "more than the instructions: documents of the first copy too"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from mindchat import events as ev
 from mindchat.models.scripted import ScriptedModel
 from mindchat.policies.flare import Flare, masked, sureness, terms
-from mindchat.values import Draft, Hop, Query, Signal, Token
+from mindchat.values import Draft, Query, Signal, Token, TurnState
 
 from ..fakes import KeywordRetriever, ListRetriever, ask, config, of, passage, run
 
-HOP = Hop(1, "Where was the director of Metropolis born?")
+HOP = TurnState(1, "Where was the director of Metropolis born?")
 
 
 def probable(*cells: tuple[str, float]) -> Draft:

@@ -9,9 +9,9 @@ import pytest
 
 from mindchat import events as ev
 from mindchat.config import Config, RindSection
-from mindchat.language import language
 from mindchat.policies import POLICIES
 from mindchat.policies.rind import judge
+from mindchat.text.language import language
 from mindchat.trace import fold_all, report
 from mindchat.values import Passage, Query
 

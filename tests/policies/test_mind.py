@@ -9,7 +9,7 @@ from mindchat.config import Config
 from mindchat.policies.copied import copied
 from mindchat.prompts.side import exemplars
 from mindchat.trace import counts, fold_all
-from mindchat.values import Draft, Fact, Hop
+from mindchat.values import Draft, Fact, TurnState
 
 from ..fakes import CURIE, LANG, METROPOLIS, KeywordRetriever, ListRetriever, of, passage, run
 
@@ -70,13 +70,13 @@ def test_every_name_of_the_examples_is_listed_and_every_listed_name_is_in_them()
 
 def test_a_copied_name_is_found_as_a_whole_word_and_only_where_it_was_not_given() -> None:
     draft = Draft("It was made in Sarn by Odo Prell.")
-    found = copied(draft, Hop(0, QUESTION))
+    found = copied(draft, TurnState(0, QUESTION))
     assert found is not None
     assert (found.word, found.start, found.stands) == ("Sarn", 15, False)
-    assert copied(Draft("It was made in Sarnia."), Hop(0, QUESTION)) is None
-    assert copied(draft, Hop(0, "Did Odo Prell live in Sarn?")) is None
-    assert copied(draft, Hop(0, QUESTION, passages=(passage("p", "Sarn is a town.", "Odo Prell"),))) is None
-    assert copied(draft, Hop(0, QUESTION, facts=(Fact("f", "Odo Prell", "birthplace", "Sarn", 1.0),))) is None
+    assert copied(Draft("It was made in Sarnia."), TurnState(0, QUESTION)) is None
+    assert copied(draft, TurnState(0, "Did Odo Prell live in Sarn?")) is None
+    assert copied(draft, TurnState(0, QUESTION, passages=(passage("p", "Sarn is a town.", "Odo Prell"),))) is None
+    assert copied(draft, TurnState(0, QUESTION, facts=(Fact("f", "Odo Prell", "birthplace", "Sarn", 1.0),))) is None
 
 
 @pytest.mark.parametrize("policy", ["mind", "rind-fixed", "rind-entropy"])

@@ -8,9 +8,9 @@ import pytest
 
 from mindchat import events as ev
 from mindchat.config import Config, change
-from mindchat.language import language
 from mindchat.policies.queries import WRITERS, is_new, missing
-from mindchat.values import Entity, Hop, Query, Relation, Span
+from mindchat.text.language import language
+from mindchat.values import Entity, Query, Relation, Span, TurnState
 
 from ..fakes import CURIE, LANG, METROPOLIS, ListRetriever, of, run
 
@@ -18,7 +18,7 @@ WORDS = language("en")
 QUESTION = "Where was the director of the film Metropolis born?"
 ANCHOR = Entity("Metropolis", "other", None, None)
 REASONED = Entity("Fritz Lang", "other", Span(36, 46), 0.9)
-SEEN = Hop(1, QUESTION, queries=(QUESTION,))
+SEEN = TurnState(1, QUESTION, queries=(QUESTION,))
 BORN = Relation("Fritz Lang", "birthplace", "")
 DIRECTED = Relation("Metropolis", "studio", "")
 
@@ -28,13 +28,13 @@ DIRECTED = Relation("Metropolis", "studio", "")
     [
         ([ANCHOR, REASONED], [DIRECTED, BORN], SEEN, "Fritz Lang birthplace", "relation"),
         ([ANCHOR, REASONED], [], SEEN, "Fritz Lang", "entities"),
-        ([ANCHOR, REASONED], [BORN], Hop(2, QUESTION, queries=(QUESTION, "birthplace of Fritz Lang")), "Fritz Lang", "entities"),
+        ([ANCHOR, REASONED], [BORN], TurnState(2, QUESTION, queries=(QUESTION, "birthplace of Fritz Lang")), "Fritz Lang", "entities"),
         ([ANCHOR], [DIRECTED], SEEN, "Metropolis studio", "relation"),
     ],
     ids=["of a reasoned name first", "a reasoned name alone", "not the same words again", "of a name of the question last"],
 )
 def test_the_missing_relation_speaks_when_a_query_repeats(
-    kept: Sequence[Entity], relations: Sequence[Relation], hop: Hop, text: str, by: str
+    kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, text: str, by: str
 ) -> None:
     assert missing(kept, relations, hop, WORDS) == Query(text, by)
 
@@ -45,7 +45,7 @@ def test_names_of_the_question_alone_are_no_new_query(kept: Sequence[Entity]) ->
 
 
 def test_the_question_counts_as_searched_for_whether_it_was_or_not() -> None:
-    assert not is_new(Query("the director of Metropolis, where born"), Hop(1, "Where was the director of Metropolis born?"), WORDS)
+    assert not is_new(Query("the director of Metropolis, where born"), TurnState(1, "Where was the director of Metropolis born?"), WORDS)
     assert is_new(Query("Where was Fritz Lang born?"), SEEN, WORDS)
 
 

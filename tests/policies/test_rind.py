@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from mindchat.config import RindSection
 from mindchat.events import SentenceJudged
-from mindchat.language import language
 from mindchat.policies.rind import FORMULAS, judge, measure, score, threshold
+from mindchat.text.language import language
 from mindchat.values import Draft, Verdict, WordScore
 
 from ..fakes import draft, of, run

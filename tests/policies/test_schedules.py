@@ -7,7 +7,7 @@ import pytest
 from mindchat import events as ev
 from mindchat.policies.ircot import LONGEST_PASSAGE, MOST_PASSAGES, Ircot
 from mindchat.policies.schedules import Tokens
-from mindchat.values import Draft, Hop
+from mindchat.values import Draft, TurnState
 
 from ..fakes import METROPOLIS, KeywordRetriever, ListRetriever, ask, config, draft, of, passage, run
 
@@ -67,7 +67,7 @@ def test_tokens_ends_when_a_whole_sentence_has_stated_the_answer() -> None:
 @pytest.mark.parametrize(("n", "last", "name"), [(4, 32, "(IC-RALM)"), (64, 64, "(RETRO-style)"), (16, 32, "last 32")])
 def test_schedules_of_the_papers_are_named(n: int, last: int, name: str) -> None:
     policy = Tokens(config(f"schedule.tokens={n}", f"schedule.query_tokens={last}"))
-    verdict = policy.when(Draft(""), Hop(1, QUESTION), ask())
+    verdict = policy.when(Draft(""), TurnState(1, QUESTION), ask())
     assert verdict.formula.endswith(name)
 
 
@@ -92,7 +92,7 @@ def test_tokens_replaces_its_passages() -> None:
 )
 def test_the_query_is_the_last_sentence_that_is_not_pure_reasoning(sentence: str, earlier: tuple[str, ...], query: str) -> None:
     policy = Ircot(config())
-    made = policy.what(None, draft((sentence, 0.1)), [], (), Hop(1, QUESTION, sentences=earlier), ask())  # type: ignore[arg-type]
+    made = policy.what(None, draft((sentence, 0.1)), [], (), TurnState(1, QUESTION, sentences=earlier), ask())  # type: ignore[arg-type]
     assert made.text == query
 
 
@@ -107,7 +107,7 @@ def test_passages_add_up_to_fifteen() -> None:
 def test_overlong_and_copied_paragraphs_are_not_collected() -> None:
     long = passage("long", "word " * (LONGEST_PASSAGE + 1))
     copy = passage("copy", METROPOLIS.text.upper())
-    chosen = Ircot(config()).which([long, copy, passage("new", "New.")], Hop(1, QUESTION, passages=(METROPOLIS,)), ask())
+    chosen = Ircot(config()).which([long, copy, passage("new", "New.")], TurnState(1, QUESTION, passages=(METROPOLIS,)), ask())
     assert [p.id for p in chosen] == ["new"]
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mindchat import events as ev
 from mindchat.policies.seakr import Seakr, carried, strength
-from mindchat.signals import log_det_gram
-from mindchat.values import Hop, Query
+from mindchat.values import Query, TurnState
+from mindchat.word_signals import log_det_gram
 
 from ..fakes import KeywordRetriever, ask, config, of, run
 from .test_flare import probable
@@ -110,9 +110,9 @@ def test_the_query_drops_unsure_words_unless_the_question_has_them() -> None:
     trigger = ev.RetrievalTriggered  # the method looks at the sentence only
     del trigger
     policy = Seakr(config())
-    query = policy.what(None, sentence, [], (), Hop(1, QUESTION), ask())  # type: ignore[arg-type]
+    query = policy.what(None, sentence, [], (), TurnState(1, QUESTION), ask())  # type: ignore[arg-type]
     assert query == Query(f"{QUESTION} Fritz Metropolis", "template")
-    unsure = policy.what(None, probable(("Ann", 0.1), (" Droid", 0.1)), [], (), Hop(1, QUESTION), ask())  # type: ignore[arg-type]
+    unsure = policy.what(None, probable(("Ann", 0.1), (" Droid", 0.1)), [], (), TurnState(1, QUESTION), ask())  # type: ignore[arg-type]
     assert unsure == Query(QUESTION, "question")
 
 

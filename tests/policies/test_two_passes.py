@@ -13,7 +13,7 @@ import pytest
 
 from mindchat import events as ev
 from mindchat.config import ModelSection
-from mindchat.language import language
+from mindchat.text.language import language
 from mindchat.values import Token
 
 from ..fakes import engine
@@ -33,10 +33,10 @@ QUESTIONS = (
 def smollm(smollm_folder: Path) -> Any:
     import torch
 
-    from mindchat.models.hf import HFModel
+    from mindchat.models.local import LocalModel
 
     torch.set_num_threads(1)
-    return HFModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
+    return LocalModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
 
 
 class Recorded:

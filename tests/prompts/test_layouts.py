@@ -14,11 +14,11 @@ from mindchat.config import load_config
 from mindchat.prompts.core import AssistantRole, UserRole, copies_of, extraction
 from mindchat.prompts.methods import decompose_prompt
 from mindchat.prompts.rewriting import KINDS, rewrite_document
-from mindchat.values import Draft, Fact, Hop, Prompt, Token
+from mindchat.values import Draft, Fact, Prompt, Token, TurnState
 
 from .conftest import passages, printed
 
-HOP = Hop(0, "Who was it?", passages=passages(3))
+HOP = TurnState(0, "Who was it?", passages=passages(3))
 ROLES = ("user", "assistant")
 ORDERS = ("paper", "docs_first")
 THOUGHT = Draft(" It was him.", (Token(0, 5, " It was"), Token(1, 6, " him.")))

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from mindchat.config import ModelSection, load_config
-from mindchat.engine.ask import collect
-from mindchat.models.cache import shared
+from mindchat.engine.metered_model import collect
+from mindchat.models.network.kv_cache import shared
 from mindchat.prompts.core import AssistantRole, UserRole, extraction
 from mindchat.prompts.core.synthetic import lists_prompt
-from mindchat.values import Draft, Finish, Hop, Prompt, Signal
+from mindchat.values import Draft, Finish, Prompt, Signal, TurnState
 
 from ..fakes import WORLD, engine, of
 from .conftest import with_parts
 
 pytestmark = pytest.mark.model
-HOP = Hop(0, "Where was the director of Metropolis born?", passages=WORLD[:2])
+HOP = TurnState(0, "Where was the director of Metropolis born?", passages=WORLD[:2])
 TOKENS = 4
 
 
@@ -28,11 +28,11 @@ def pair(smollm_folder: Path) -> tuple[Any, Any]:
     """The same model with reuse and without."""
     import torch
 
-    from mindchat.models.hf import HFModel
+    from mindchat.models.local import LocalModel
 
     torch.set_num_threads(1)
-    first = HFModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
-    plain = HFModel(first.backbone.model, first.vocabulary.tokenizer, ModelSection(reuse=False, arithmetic="fp32"), id="smollm2-135m")
+    first = LocalModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
+    plain = LocalModel(first.backbone.model, first.vocabulary.tokenizer, ModelSection(reuse=False, arithmetic="fp32"), id="smollm2-135m")
     return first, plain
 
 
@@ -64,8 +64,8 @@ def sequence(role: str) -> list[Prompt]:
     """A probe at one copy and further copies; in the user role also another order and thinking first; the reasoning prompts of three hops."""
     if role == "reasoning":
         steps, said = composer("user", "layout.reasoning=hop"), " Metropolis was directed by Fritz Lang."
-        later = Hop(1, HOP.question, said, WORLD, sentences=(said,))
-        return [steps.reasoning(Hop(0, HOP.question, passages=WORLD[:1]), (), ()), steps.reasoning(HOP, (), ()), steps.reasoning(later, (), ())]
+        later = TurnState(1, HOP.question, said, WORLD, sentences=(said,))
+        return [steps.reasoning(TurnState(0, HOP.question, passages=WORLD[:1]), (), ()), steps.reasoning(HOP, (), ()), steps.reasoning(later, (), ())]
     same, reverse = composer(role), composer(role, "layout.as=reverse")
     if role == "assistant":
         return [same.answer(HOP, 0, ()), same.answer(HOP, 1, ())]
@@ -111,14 +111,14 @@ def test_the_answer_after_thinking_computes_only_what_is_appended(reusing: Any) 
 def test_documents_first_spares_them_for_the_next_question(reusing: Any) -> None:
     laid = composer("user", "layout.order=docs_first")
     ask(reusing, laid.answer(HOP, 0, ()))
-    follow = laid.answer(Hop(0, "Who directed it?", passages=HOP.passages), 0, [(HOP.question, "Vienna")])
+    follow = laid.answer(TurnState(0, "Who directed it?", passages=HOP.passages), 0, [(HOP.question, "Vienna")])
     _, new, cached = ask(reusing, follow)
-    documents = reusing.count(laid.answer(HOP, 0, ())) - reusing.count(laid.answer(Hop(0, HOP.question), 0, ()))
+    documents = reusing.count(laid.answer(HOP, 0, ())) - reusing.count(laid.answer(TurnState(0, HOP.question), 0, ()))
     assert cached >= documents
     reusing.store.clear()
     paper = composer("user")
     ask(reusing, paper.answer(HOP, 0, ()))
-    _, more, _ = ask(reusing, paper.answer(Hop(0, "Who directed it?", passages=HOP.passages), 0, [(HOP.question, "Vienna")]))
+    _, more, _ = ask(reusing, paper.answer(TurnState(0, "Who directed it?", passages=HOP.passages), 0, [(HOP.question, "Vienna")]))
     assert new < more
 
 

@@ -11,7 +11,7 @@ from mindchat.config import load_config
 from mindchat.engine.budget import fit
 from mindchat.errors import WindowError
 from mindchat.prompts.core import AssistantRole, UserRole, copies_of
-from mindchat.values import Budget, Hop, Passage, Prompt
+from mindchat.values import Budget, Passage, Prompt, TurnState
 
 FORMS = st.fixed_dictionaries(
     {
@@ -43,11 +43,11 @@ def test_any_documents_window_and_form(
     elif form["layout.as"] == "core" and passages:
         told = {p.id: p.text for p in passages[::2]}
     lay = composer.think if cot else composer.answer
-    hop, history = Hop(0, "Who was it?", passages=passages), [(f"old {n}", "a") for n in range(turns)]
+    hop, history = TurnState(0, "Who was it?", passages=passages), [(f"old {n}", "a") for n in range(turns)]
     try:
         fitted = fit(lambda h, past: lay(h, repeat, past, told), hop, history, count, Budget(window, room))
     except WindowError:
-        assert count(lay(Hop(0, "Who was it?"), repeat, history[-1:], told)) + room > window
+        assert count(lay(TurnState(0, "Who was it?"), repeat, history[-1:], told)) + room > window
         return
     assert fitted.tokens == count(fitted.prompt)
     assert fitted.tokens + room <= window

@@ -12,12 +12,12 @@ import pytest
 
 from mindchat import events as ev
 from mindchat.config import Config
-from mindchat.evals import report
-from mindchat.evals.datasets import load
-from mindchat.evals.examples import CorpusSpec, Item
-from mindchat.evals.planning import plan
-from mindchat.evals.runner import evaluate
-from mindchat.evals.summary import DatasetSummary
+from mindchat.lab.evals import report
+from mindchat.lab.evals.datasets import load
+from mindchat.lab.evals.examples import CorpusSpec, Item
+from mindchat.lab.evals.planning import plan
+from mindchat.lab.evals.runner import evaluate
+from mindchat.lab.evals.summary import DatasetSummary
 from mindchat.ports import NEVER, Cancel
 from mindchat.values import Answer, Passage, Query
 

@@ -9,7 +9,7 @@ from mindchat import wiring
 from mindchat.config import load_config
 from mindchat.entities import FILTERS
 from mindchat.errors import UsageError
-from mindchat.evals.examples import CorpusSpec, Source
+from mindchat.lab.evals.examples import CorpusSpec, Source
 from mindchat.models.scripted import ScriptedModel
 from mindchat.paths import find_paths
 from mindchat.policies import POLICIES

@@ -13,14 +13,14 @@ from mindchat.events import PromptBuilt, PromptPrefilled
 from mindchat.prompts import COMPOSERS
 from mindchat.prompts.core import copies_of
 from mindchat.trace import Trace
-from mindchat.tui.ink import block
+from mindchat.tui.drawable import block
 from mindchat.tui.widgets.columns import cells_needed, parted, side_by_side
-from mindchat.tui.widgets.evidence import painted_beside, stretches
-from mindchat.values import Fact, Hop, Passage
+from mindchat.tui.widgets.context import painted_beside, stretches
+from mindchat.values import Fact, Passage, TurnState
 from mindchat.wiring import plug
 
 PASSAGES = tuple(Passage(f"p{n}", f"/{n}.md", f"Title {n}", f"Passage number {n} says [x] much.", 0, 9, 1.0, n) for n in (1, 2, 3))
-HOP = Hop(
+HOP = TurnState(
     1, "Who was it?", passages=PASSAGES, facts=(Fact("m1", "a", "b", "c", 0.9, "d", "p1", "q"),), accepted="It was so.", sentences=("It was so.",)
 )
 
@@ -102,16 +102,16 @@ async def test_too_narrow_is_said(stage: Any, fakes: Any) -> None:
 
 
 async def test_progress_does_not_draw_the_text_anew(stage: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mindchat.tui.widgets import evidence
+    from mindchat.tui.widgets import context
 
     drawn: list[int] = []
-    real = evidence.painted_sent
+    real = context.painted_sent
 
     def counted(*args: Any) -> Any:
         drawn.append(1)
         return real(*args)
 
-    monkeypatch.setattr(evidence, "painted_sent", counted)
+    monkeypatch.setattr(context, "painted_sent", counted)
     async with stage((120, 40)) as s:
         await s.ready()
         pane = s.chat.query_one("#context")

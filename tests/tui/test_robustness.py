@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mindchat import events as ev
-from mindchat.clean import clean
-from mindchat.tui.ink import block, line
+from mindchat.text.clean import clean
+from mindchat.tui.drawable import block, line
 
 HERE = Path(__file__).parent
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

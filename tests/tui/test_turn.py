@@ -68,7 +68,7 @@ async def test_withdrawn_words_are_struck(stage: Any, fakes: Any) -> None:
 
 
 async def test_context_shows_every_character_sent(stage: Any, fakes: Any) -> None:
-    from mindchat.tui.widgets.evidence import stretches
+    from mindchat.tui.widgets.context import stretches
 
     built = fakes.prompt(2, "answer")
     assert "".join(piece[0] for piece in stretches(built)) == built.sent

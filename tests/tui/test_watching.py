@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mindchat.corpus.report import IngestDone, IngestReport
+from mindchat.corpus.ingest_report import IngestDone, IngestReport
 from mindchat.corpus.watch import Scanned, Tally
 from mindchat.errors import ResourceError
 from mindchat.ports import Cancel
@@ -74,7 +74,7 @@ def test_a_narrow_line_drops_the_watch_first() -> None:
 def test_a_real_library_is_watched_from_the_start(tmp_path: Path) -> None:
     from mindchat.config import IndexSection
     from mindchat.library import DocumentLibrary
-    from mindchat.memory.documents import DocumentRegistry
+    from mindchat.storage.document_registry import DocumentRegistry
 
     docs = tmp_path / "watched"
     docs.mkdir()

@@ -16,7 +16,7 @@ from mindchat.config import Config
 from mindchat.prompts.core import wording as w
 from mindchat.prompts.core.blocks import documents, ended, escaped, memory_block, ordered
 from mindchat.prompts.side import exemplars
-from mindchat.values import Draft, Hop, Kept, Message, Prompt, Segment, Text
+from mindchat.values import Draft, Kept, Message, Prompt, Segment, Text, TurnState
 
 History = Sequence[tuple[str, str]]
 Told = Mapping[str, str] | None
@@ -48,7 +48,7 @@ class _Layout:
         self.steps = 0 if config.layout.reasoning == "once" else repeat if isinstance(repeat, int) else 1
         """Repetitions in the reasoning prompt."""
 
-    def reasoning(self, hop: Hop, kept: Sequence[Draft], history: History) -> Prompt:
+    def reasoning(self, hop: TurnState, kept: Sequence[Draft], history: History) -> Prompt:
         """Exemplars, documents, question, and the accepted reasoning by its own token ids in an open assistant turn.
 
         The order (stable first, newest last) lets a new hop share its prefix with the one before. Repeated, each copy but the last is followed by
@@ -66,15 +66,15 @@ class _Layout:
         messages.append(Message("assistant", tuple(Kept(draft.ids, draft.text) for draft in kept if draft.tokens)))
         return Prompt(tuple(messages))
 
-    def answer(self, hop: Hop, copies: int, history: History, told: Told = None) -> Prompt:
+    def answer(self, hop: TurnState, copies: int, history: History, told: Told = None) -> Prompt:
         """The prompt that ends in "Answer:", with `copies` repetitions of the context."""
         return self._prompt(hop, copies, history, told, _ANSWER)
 
-    def think(self, hop: Hop, copies: int, history: History, told: Told = None) -> Prompt:
+    def think(self, hop: TurnState, copies: int, history: History, told: Told = None) -> Prompt:
         """The prompt that ends in "Let's think step by step." (Table 7); extraction() asks for the answer afterwards."""
         return self._prompt(hop, copies, history, told, _THINK)
 
-    def _prompt(self, hop: Hop, copies: int, history: History, told: Told, words: _Words) -> Prompt:
+    def _prompt(self, hop: TurnState, copies: int, history: History, told: Told, words: _Words) -> Prompt:
         turns = self._turns(hop, copies if hop.passages else 0, told, words)
         messages = [*self._history(history), *turns, Message("assistant", (Text(words.prefill),))]
         if self.first and hop.passages:
@@ -82,13 +82,13 @@ class _Layout:
             messages[0] = Message(opening.role, (*documents(list(enumerate(hop.passages)), 0), *opening.segments))
         return Prompt(tuple(messages))
 
-    def _turns(self, hop: Hop, copies: int, told: Told, words: _Words) -> list[Message]:
+    def _turns(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
         raise NotImplementedError
 
-    def _steps(self, hop: Hop, copies: int) -> list[Message]:
+    def _steps(self, hop: TurnState, copies: int) -> list[Message]:
         raise NotImplementedError
 
-    def _step(self, hop: Hop, copy: int, *, last: bool) -> list[Segment]:
+    def _step(self, hop: TurnState, copy: int, *, last: bool) -> list[Segment]:
         """Documents, memory and question of the reasoning prompt, and in all copies but the last the reasoning so far."""
         body = documents(ordered(hop.passages, self.layout.as_, copy, self.seed), copy)
         body += memory_block(hop.facts, copy)
@@ -107,7 +107,7 @@ class _Layout:
             ]
         return turns
 
-    def _copy(self, hop: Hop, copy: int, told: Told) -> list[Segment]:
+    def _copy(self, hop: TurnState, copy: int, told: Told) -> list[Segment]:
         """Question, documents, memory and notes: one presentation of the context. The first one is never retold.
 
         With documents first, those of copy 0 are put in front of the whole conversation by _prompt().
@@ -125,7 +125,7 @@ class _Layout:
 class UserRole(_Layout):
     """Table 11: the whole prompt again in the same user turn."""
 
-    def _turns(self, hop: Hop, copies: int, told: Told, words: _Words) -> list[Message]:
+    def _turns(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
         body: list[Segment] = []
         instruction = words.instruction if hop.passages else words.bare
         for copy in range(copies + 1):
@@ -134,7 +134,7 @@ class UserRole(_Layout):
             body += [*self._copy(hop, copy, told), Text(instruction, copy=copy)]
         return [Message("user", tuple(body))]
 
-    def _steps(self, hop: Hop, copies: int) -> list[Message]:
+    def _steps(self, hop: TurnState, copies: int) -> list[Message]:
         body: list[Segment] = []
         for copy in range(copies + 1):
             if copy:
@@ -146,7 +146,7 @@ class UserRole(_Layout):
 class AssistantRole(_Layout):
     """Table 4: the assistant repeats question and documents, then is told to answer."""
 
-    def _turns(self, hop: Hop, copies: int, told: Told, words: _Words) -> list[Message]:
+    def _turns(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
         turns = [Message("user", (*self._copy(hop, 0, told), Text(words.instruction if hop.passages else words.bare)))]
         if copies:
             body: list[Segment] = []
@@ -155,7 +155,7 @@ class AssistantRole(_Layout):
             turns += [Message("assistant", ended(body)), Message("user", (Text(words.now),))]
         return turns
 
-    def _steps(self, hop: Hop, copies: int) -> list[Message]:
+    def _steps(self, hop: TurnState, copies: int) -> list[Message]:
         turns = [Message("user", tuple(self._step(hop, 0, last=not copies)))]
         if copies:
             body: list[Segment] = []

@@ -23,19 +23,19 @@ from mindchat.commands import Reply
 from mindchat.trace import Trace, fold
 from mindchat.tui import keys
 from mindchat.tui.bridge import LOADING, Bridge, EventsArrived, Replied, SessionChanged, SessionView, StartFailed
+from mindchat.tui.drawable import FAINT, MUTED, clickable, line
 from mindchat.tui.history import PromptHistory
-from mindchat.tui.ink import FAINT, MUTED, clickable, line
 from mindchat.tui.screens.compare import CompareScreen
 from mindchat.tui.slash import OPENS_SCREEN, Slash
 from mindchat.tui.watching import Watched
-from mindchat.tui.widgets.evidence import Evidence
+from mindchat.tui.widgets.context import Evidence
 from mindchat.tui.widgets.hops import Hops
 from mindchat.tui.widgets.memory import MemoryPane, MemoryWish
 from mindchat.tui.widgets.pane import Pane
 from mindchat.tui.widgets.prompt import Prompt, ScrollWanted, Submitted
 from mindchat.tui.widgets.status import Status, StatusLine
-from mindchat.tui.widgets.token_heat import Uncertainty
 from mindchat.tui.widgets.transcript import CitationOpened, Note, PastTurn, Reasoning, Transcript, TurnView
+from mindchat.tui.widgets.uncertainty import Uncertainty
 from mindchat.tui.widgets.welcome import Welcome
 
 PANES = (("uncertainty", "Uncertainty"), ("hops", "Hops"), ("context", "Context"), ("memory", "Memory"))

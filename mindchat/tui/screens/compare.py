@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from mindchat.events import Event
 from mindchat.trace import Trace, counts, fold
-from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, block, grouped, line, lines, seconds, short
+from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, block, grouped, line, lines, seconds, short
 from mindchat.tui.screens.sheet import Sheet
 
 COUNTS = (

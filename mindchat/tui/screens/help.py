@@ -19,7 +19,7 @@ from textual.widgets import Markdown, Static
 
 from mindchat.commands import COMMANDS
 from mindchat.tui import keys
-from mindchat.tui.ink import ACCENT, FAINT, TITLE, line, lines
+from mindchat.tui.drawable import ACCENT, FAINT, TITLE, line, lines
 from mindchat.tui.widgets.transcript import parser
 
 KEY_WORDS = {"Copy answer": "copy the newest answer", "Reasoning": "open or fold the reasoning", "Follow": "follow the newest text"}

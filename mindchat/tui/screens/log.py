@@ -22,7 +22,7 @@ from textual.widgets import Static
 
 from mindchat import __version__
 from mindchat.tui.bridge import SessionView
-from mindchat.tui.ink import FAINT, MUTED, block, line, lines
+from mindchat.tui.drawable import FAINT, MUTED, block, line, lines
 from mindchat.tui.screens.sheet import Sheet
 
 TAIL = 64_000

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, OptionList
 from textual.widgets.option_list import Option
 
-from mindchat.tui.ink import ACCENT, GOOD, MUTED, TITLE, WARN, grouped, line, lines, short, size
+from mindchat.tui.drawable import ACCENT, GOOD, MUTED, TITLE, WARN, grouped, line, lines, short, size
 
 
 def painted_model(model: Any, current: str) -> Content:

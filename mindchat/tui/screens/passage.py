@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mindchat.errors import MindChatError
-from mindchat.tui.ink import ACCENT, FAINT, MUTED, TITLE, WARN, block, grouped, line, lines, short
+from mindchat.tui.drawable import ACCENT, FAINT, MUTED, TITLE, WARN, block, grouped, line, lines, short
 from mindchat.tui.screens.sheet import Sheet
 from mindchat.tui.sources import Source
 from mindchat.values import Citation, Passage

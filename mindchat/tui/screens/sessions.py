@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from mindchat.errors import MindChatError, UsageError
 from mindchat.session import Session
-from mindchat.tui.ink import ACCENT, MUTED, TITLE, WARN, line, lines, short
+from mindchat.tui.drawable import ACCENT, MUTED, TITLE, WARN, line, lines, short
 from mindchat.tui.screens.sheet import Sheet
 
 MOST = 200

@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Footer
 
-from mindchat.tui.ink import TITLE, Part, line
+from mindchat.tui.drawable import TITLE, Part, line
 
 
 class Sheet(ModalScreen[None]):

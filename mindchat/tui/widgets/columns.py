@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from mindchat.tui.ink import FAINT, TITLE, line, lines
+from mindchat.tui.drawable import FAINT, TITLE, line, lines
 
 NARROWEST = 30
 """Fewest cells of a column that can still be read."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from mindchat.trace import HopView, SentenceView
-from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, bar, block, line, lines, short
+from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, bar, block, line, lines, short
 from mindchat.tui.widgets.pane import Pane
 from mindchat.values import Fact, Passage, Sifted
 

@@ -13,9 +13,9 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 
-from mindchat.clean import clean_line
+from mindchat.text.clean import clean_line
 from mindchat.trace import Trace
-from mindchat.tui.ink import ACCENT, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, bar, block, line, lines
+from mindchat.tui.drawable import ACCENT, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, bar, block, line, lines
 from mindchat.tui.widgets.pane import Pane
 
 

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mindchat.trace import Trace
-from mindchat.tui.ink import FAINT, line
+from mindchat.tui.drawable import FAINT, line
 
 MINIMUM_WIDTH = 24
 

@@ -17,9 +17,9 @@ from textual.message import Message
 from textual.widgets import OptionList, TextArea
 from textual.widgets.option_list import Option
 
-from mindchat.clean import clean
+from mindchat.text.clean import clean
 from mindchat.tui.complete import Suggestion
-from mindchat.tui.ink import ACCENT, FAINT, MUTED, grouped, line
+from mindchat.tui.drawable import ACCENT, FAINT, MUTED, grouped, line
 
 BIG = 8_000
 """Characters from which a paste is shown as a chip."""

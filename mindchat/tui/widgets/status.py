@@ -12,7 +12,7 @@ from textual.widgets import Static
 from mindchat.pace import LONG, about
 from mindchat.trace import Trace, phase_words
 from mindchat.tui.bridge import SessionView
-from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, WARN, bar, grouped, line, seconds, short
+from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, WARN, bar, grouped, line, seconds, short
 
 
 class Status(Struct, frozen=True):

@@ -19,9 +19,9 @@ from textual.message import Message
 from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
-from mindchat.clean import Cleaner, clean
+from mindchat.text.clean import Cleaner, clean
 from mindchat.trace import Trace, counts
-from mindchat.tui.ink import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, block, line, lines, seconds, short
+from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, block, line, lines, seconds, short
 from mindchat.values import Citation
 
 LINK = "mindchat://citation/"

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mindchat.tui.bridge import SessionView
-from mindchat.tui.ink import ACCENT, FAINT, GOOD, MUTED, TITLE, WARN, grouped, line, lines
+from mindchat.tui.drawable import ACCENT, FAINT, GOOD, MUTED, TITLE, WARN, grouped, line, lines
 
 SAYING = "answers questions over your own documents, on this machine, and shows where it was unsure."
 DEMO = "In which city was the composer of the song By the Beautiful Sea born?"

@@ -1,0 +1,81 @@
+"""From bytes to text.
+
+Owns: finding the encoding, refusing what is no text, line ends, harmless characters. Does not own: formats.
+"""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from mindchat.errors import DocumentError
+from mindchat.text.clean import clean
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 64 * 1024
+_STRAY_NULS = 0.01
+"""Share of NUL characters that a text may have and still be one; they are dropped."""
+
+
+def normalise(text: str) -> str:
+    """The form in which texts are stored and offsets count: \\n line ends, nothing that a terminal would obey."""
+    return clean(text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n").replace("\v", "\n"))
+
+
+def decode(data: bytes, name: str) -> str:
+    """The normalised text of a file's bytes; raises DocumentError for binary data."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            try:
+                return normalise(data.decode(encoding))
+            except UnicodeDecodeError as error:
+                raise DocumentError(f"{name}: starts as {encoding} and does not go on so (byte {error.start}).") from error
+    try:
+        text = data.decode("utf-8")
+        if text.count("\0") <= len(text) * _STRAY_NULS:
+            return normalise(text)
+    except UnicodeDecodeError:
+        pass
+    return normalise(data.decode(_guess(data, name), "replace"))
+
+
+def _guess(data: bytes, name: str) -> str:
+    sample = data[:_SAMPLE]
+    if encoding := _bare_utf16(sample):
+        return encoding
+    if b"\0" in sample:
+        raise DocumentError(f"{name}: is a binary file, not text.")
+    import charset_normalizer
+
+    match = charset_normalizer.from_bytes(sample).best()
+    if match is None:
+        raise DocumentError(f"{name}: is a binary file, or text in an encoding that cannot be told.")
+    return match.encoding
+
+
+def _bare_utf16(sample: bytes) -> str:
+    """UTF-16 without a mark: nearly every second byte of western text is zero."""
+    half = max(len(sample) // 2, 1)
+    even, odd = sample[::2].count(0) / half, sample[1::2].count(0) / half
+    if odd > 0.7 and even < 0.05:
+        return "utf-16-le"
+    return "utf-16-be" if even > 0.7 and odd < 0.05 else ""
+
+
+def read_text(path: Path) -> str:
+    """decode() of a whole file; raises DocumentError if it cannot be read."""
+    return decode(read_bytes(path), path.name)
+
+
+def read_bytes(path: Path) -> bytes:
+    """A whole file; raises DocumentError naming the reason."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read ({error.strerror or error}).") from error

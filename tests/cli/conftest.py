@@ -9,6 +9,7 @@ import pytest
 
 import mindchat
 from mindchat.cli import command_runner
+from mindchat.lab import workbench
 
 from .board import Board, Result, Run
 
@@ -32,4 +33,5 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Board:
     fake = Board()
     monkeypatch.setitem(sys.modules, "mindchat.wiring", fake)
     monkeypatch.setattr(mindchat, "wiring", fake, raising=False)
+    monkeypatch.setattr(workbench, "open_evaluation", fake.open_evaluation)
     return fake

@@ -9,6 +9,7 @@ from mindchat import wiring
 from mindchat.config import load_config
 from mindchat.entities import FILTERS
 from mindchat.errors import UsageError
+from mindchat.lab import workbench
 from mindchat.lab.evals.examples import CorpusSpec, Source
 from mindchat.models.scripted import ScriptedModel
 from mindchat.paths import find_paths
@@ -45,7 +46,7 @@ def test_a_bench_session_reads_only_the_corpus_of_its_question(home: Path, monke
 
     monkeypatch.setattr(wiring, "load_model", load)
     config = load_config(environ={}, assignments=["engine.policy=once", "layout.repeat=0", "memory.mode=off"]).config
-    make: Callable[..., object] = wiring.open_evaluation(config, find_paths())
+    make: Callable[..., object] = workbench.open_evaluation(config, find_paths())
     spec = CorpusSpec(kind, sources() if kind != "none" else ())  # type: ignore[arg-type]
     for _ in range(2):
         shown = report(fold_all(make(config, spec).ask("Who directed Metropolis?")))  # type: ignore[attr-defined]
@@ -63,7 +64,7 @@ def test_an_open_corpus_is_indexed_once_and_kept(home: Path, tmp_path: Path, mon
     corpus.write_text('{"id": "x1", "title": "Metropolis", "text": "Metropolis was directed by Fritz Lang."}\n', encoding="utf-8")
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"]))
     config = load_config(environ={}, assignments=["engine.policy=once", "memory.mode=off"]).config
-    make: Callable[..., object] = wiring.open_evaluation(config, find_paths())
+    make: Callable[..., object] = workbench.open_evaluation(config, find_paths())
     shown = report(fold_all(make(config, CorpusSpec("open", path=str(corpus))).ask("Who directed Metropolis?")))  # type: ignore[attr-defined]
     assert shown["hops"][0]["passages"] == ["x1"]
     assert [c["quote"] for c in shown["citations"]] == ["Fritz Lang"]
@@ -75,7 +76,7 @@ FACTS = ("engine.policy=once", "layout.repeat=0", "memory.filter=none", "memory.
 def test_the_keeper_of_a_chain_forgets_and_looks_through_its_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"] * 9))
     config = load_config(environ={}, assignments=FACTS).config
-    bench = wiring.open_chains(find_paths())
+    bench = workbench.open_chains(find_paths())
     spec = CorpusSpec("own", sources(), memory="a chain")
     (item,) = fold_all(bench.make(config, spec).ask("Who directed Metropolis?")).learned
     assert bench.holds("a chain", "fritz lang")
@@ -92,7 +93,7 @@ def test_the_keeper_of_a_chain_forgets_and_looks_through_its_memory(home: Path, 
 def test_a_chain_s_edited_document_withdraws_its_facts_before_the_next_prompt(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"] * 9))
     config = load_config(environ={}, assignments=FACTS).config
-    bench = wiring.open_chains(find_paths())
+    bench = workbench.open_chains(find_paths())
     fold_all(bench.make(config, CorpusSpec("own", sources(), memory="c")).ask("Who directed Metropolis?"))
     edited = (Source("Metropolis", "Metropolis was directed by Thea Harbou.", "p1"), sources()[1])
     trace = fold_all(bench.make(config, CorpusSpec("own", edited, memory="c")).ask("Who is the director of Metropolis?"))

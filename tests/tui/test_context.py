@@ -102,16 +102,16 @@ async def test_too_narrow_is_said(stage: Any, fakes: Any) -> None:
 
 
 async def test_progress_does_not_draw_the_text_anew(stage: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mindchat.tui.widgets import context
+    from mindchat.tui.widgets import context as pane_module
 
     drawn: list[int] = []
-    real = context.painted_sent
+    real = pane_module.painted_sent
 
     def counted(*args: Any) -> Any:
         drawn.append(1)
         return real(*args)
 
-    monkeypatch.setattr(context, "painted_sent", counted)
+    monkeypatch.setattr(pane_module, "painted_sent", counted)
     async with stage((120, 40)) as s:
         await s.ready()
         pane = s.chat.query_one("#context")

@@ -126,7 +126,7 @@ class _Worker:
 
     def __init__(self) -> None:
         # the child finds the package wherever this process found it; -P: never in the current folder, where the documents may be
-        home = str(Path(__file__).resolve().parents[2])
+        home = str(Path(__file__).resolve().parents[3])
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join([home, *(path for path in sys.path if path)])}
         command = [sys.executable, "-P", "-m", "mindchat.corpus.reading.worker", str(WORKER_BYTES)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ)

@@ -73,13 +73,13 @@ def _scores(setup: Setup) -> bool:
 
 def _recorded(setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator: Narrator, cancel: Cancel) -> tuple[str, list[Any]]:
     """The model's id and the scored words of every sentence that it wrote for the questions. A question that fails ends the fit."""
-    from mindchat import wiring
+    from mindchat.lab import workbench
     from mindchat.lab.evals.datasets import load as read
     from mindchat.lab.evals.datasets import sample
     from mindchat.lab.evals.examples import corpus_for
     from mindchat.policies.rind_calibration import recorded
 
-    make, name, sentences = wiring.open_evaluation(setup.config, setup.paths), "", []
+    make, name, sentences = workbench.open_evaluation(setup.config, setup.paths), "", []
     items = sample(read(dataset), n, setup.config.engine.seed)
     for number, item in enumerate(items, 1):
         narrator.progress(f"question {number} of {len(items)}: {clean_line(item.example.question, 100)}")

@@ -69,7 +69,7 @@ def run(
     json: options.Json = False,
 ) -> None:
     """Ask every arm the same questions and write a record of each answer. Commas make arms: every combination is one."""
-    from mindchat import wiring
+    from mindchat.lab import workbench
     from mindchat.lab.evals import planning, report, runner
 
     setup, axes = load(), _axes(model=model, policy=policy, filter_=filter_, repeat=repeat, role=role, as_=as_, memory=memory, sets=sets or [])
@@ -91,7 +91,7 @@ def run(
             if ray is not None:
                 shared.on_ray(typed.obj, ray, narrator, cancel)
             else:
-                make = wiring.open_evaluation(setup.config, setup.paths)
+                make = workbench.open_evaluation(setup.config, setup.paths)
                 events = runner.evaluate(plan, make, out=out, resume=resume, shard=shared.shard(shard), timeout=timeout, cancel=cancel)
                 for event in events:
                     shared.tell(event, narrator)

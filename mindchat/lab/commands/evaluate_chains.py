@@ -54,7 +54,7 @@ def chains(
 
     In some chains a document is edited, a fact is forgotten or a secret is planted; serving or storing what must not be ends with an error.
     """
-    from mindchat import wiring
+    from mindchat.lab import workbench
     from mindchat.lab.evals import chain_report, chain_run
     from mindchat.lab.evals.arms import expand
     from mindchat.lab.evals.chains import build
@@ -69,7 +69,7 @@ def chains(
     if len(made) < n:
         raise UsageError(f"These files give only {len(made)} chains.", "Lower --n or add files.")
     narrator, cancel = Narrator(), Cancel()
-    bench = wiring.open_chains(setup.paths, calibration)
+    bench = workbench.open_chains(setup.paths, calibration)
     with cancelling(cancel):
         events = chain_run.evaluate_chains(
             bench.make,

@@ -38,7 +38,7 @@ def rind(
     sets: options.Sets = None,
 ) -> None:
     """Ask for one sentence per gold fact and measure which signal tells the wrong sentences from the right ones (AUROC)."""
-    from mindchat import wiring
+    from mindchat.lab import workbench
     from mindchat.lab.evals import detect, one_hop, planning
     from mindchat.lab.evals.records import pretty, write_atomically
 
@@ -48,7 +48,7 @@ def rind(
     plan = planning.plan(files, base=setup.config, axes={}, open_corpus=open_, seed=seed, models=shared.models(setup))
     narrator, cancel = Narrator(), Cancel()
     with cancelling(cancel):
-        make = wiring.open_evaluation(setup.config, setup.paths)
+        make = workbench.open_evaluation(setup.config, setup.paths)
         events = one_hop.evaluate(
             plan,
             setup.config,

@@ -66,7 +66,7 @@ class Spec(Struct, frozen=True, forbid_unknown_fields=True):
 
 def home() -> Path:
     """The folder of study.toml and the kept results."""
-    return Path(str(resources.files("mindchat.lab.evals"))) / "results"
+    return Path(str(resources.files("mindchat.lab"))) / "results"
 
 
 def read(folder: Path) -> tuple[Table, ...]:

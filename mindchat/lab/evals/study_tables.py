@@ -242,7 +242,7 @@ def probe(spec: Table, folders: Sequence[Path]) -> Iterator[str]:
     """The charts of a probe and what a measurement costs."""
     del spec
     for folder in folders:
-        yield from panels.lines(probe_tables.read(folder), "**")
+        yield from probe_tables.lines(probe_tables.read(folder), "**")
 
 
 KINDS: Mapping[str, Callable[[Table, Sequence[Path]], Iterator[str]]] = {

@@ -1,6 +1,7 @@
 """Which way round a sentence says a relation: "A is the father of B" is no source for "the father of A is B".
 
-Owns: the words that give each end of such a relation its role. Does not own: finding the two names (grounding.py), the model's opinion (verification.py).
+Owns: the words that give each end of such a relation its role.
+Does not own: finding the two names (grounding.py), the model's opinion (verification.py).
 Small models confuse the ends of a relation between things of one type. The text is asked instead of the model: exchanging subject and object
 in a prompt would cost a second call for every claim. Symmetric relations (spouse, sibling) have no wrong way round.
 """

@@ -69,7 +69,7 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
 def _run_child(gguf: Path, scratch: Path, name: str, sha256: str) -> Iterator[str]:
     """Run this module as a program; yields the step it is at, again and again."""
     command = [sys.executable, "-m", "mindchat.models.install.convert", str(gguf), str(scratch), name, sha256]
-    path = os.pathsep.join(part for part in (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")) if part)
+    path = os.pathsep.join(part for part in (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")) if part)
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env={**os.environ, **OFFLINE, "PYTHONPATH": path}

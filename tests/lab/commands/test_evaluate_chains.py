@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mindchat import wiring
+from mindchat.lab import workbench
 
 from ...cli.board import Run
 
@@ -57,7 +57,7 @@ def test_a_run_and_going_on_with_it(run: Run, wiki: Path, tape: str, tmp_path: P
 
 
 def test_a_gate_that_breaks_is_an_error(run: Run, wiki: Path, tape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wiring.Bench, "holds", lambda self, memory, text: True)
+    monkeypatch.setattr(workbench.Workbench, "holds", lambda self, memory, text: True)
     done = run(*command(wiki, tape, tmp_path / "out"))
     assert done.code != 0
     assert "Not zero: secrets stored" in done.err

@@ -72,5 +72,5 @@ def test_the_room_loads_nothing_heavy() -> None:
         "import sys; from mindchat.lab.evals import runner, report, chains, chain_run, chain_report, cluster, datasets\n"
         "print([m for m in ('torch', 'transformers', 'textual', 'whoosh', 'bm25s', 'ray', 'sqlite3') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
     assert done.stdout.strip() == "[]"

@@ -283,7 +283,7 @@ for event in evaluate(todo, lambda c, s: ScriptedSession(c, s, reply), out=Path(
 
 
 def _child(questions: Path, out: Path) -> subprocess.Popen[bytes]:
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     code = textwrap.dedent(CHILD).format(root=root, questions=str(questions), out=str(out))
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mindchat import wiring
 from mindchat.config import Config, load_config
+from mindchat.lab import workbench
 from mindchat.lab.evals import one_hop
 from mindchat.lab.evals.planning import Plan, plan
 from mindchat.lab.evals.records import Record, read_records
@@ -61,13 +61,13 @@ def told(folder: Path) -> list[tuple[object, ...]]:
 
 
 def test_stopped_and_resumed_gives_the_same_predictions(base: Config, todo: Plan, tmp_path: Path) -> None:
-    list(evaluate(todo, wiring.open_evaluation(base, find_paths()), out=tmp_path / "whole"))
-    stream = evaluate(todo, wiring.open_evaluation(base, find_paths()), out=tmp_path / "cut")
+    list(evaluate(todo, workbench.open_evaluation(base, find_paths()), out=tmp_path / "whole"))
+    stream = evaluate(todo, workbench.open_evaluation(base, find_paths()), out=tmp_path / "cut")
     while not (isinstance(event := next(stream), Scored) and event.done == 2):
         pass
     stream.close()
     assert len(read_records(tmp_path / "cut")) == 2
-    list(evaluate(todo, wiring.open_evaluation(base, find_paths()), out=tmp_path / "cut", resume=True))
+    list(evaluate(todo, workbench.open_evaluation(base, find_paths()), out=tmp_path / "cut", resume=True))
     assert told(tmp_path / "cut") == told(tmp_path / "whole")
     assert len(told(tmp_path / "whole")) == 6
     assert all(record.prediction and record.warm == 0 for record in read_records(tmp_path / "whole"))
@@ -75,7 +75,7 @@ def test_stopped_and_resumed_gives_the_same_predictions(base: Config, todo: Plan
 
 def test_sentences_and_their_signals_repeat(base: Config, todo: Plan, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        make = wiring.open_evaluation(base, find_paths())
+        make = workbench.open_evaluation(base, find_paths())
         list(one_hop.evaluate(todo, base, make, given=("oracle",), n=2, out=tmp_path / name))
     assert told(tmp_path / "a") == told(tmp_path / "b")
     records = read_records(tmp_path / "a")

@@ -24,7 +24,7 @@ from mindchat.lab.evals.study_tables import COLUMNS
 from .scripted import ScriptedSession
 from .test_report import reply
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", ROOT / "mindchat" / "DESIGN.md"]
 SPEC = """
 [[table]]

@@ -111,7 +111,7 @@ for event in run(Lists(), OPTIONS, Reader(), about(), out=Path(sys.argv[1])):
 @pytest.mark.skipif(os.name == "nt", reason="no kill -9")
 def test_kill_9_loses_no_finished_measurement(tmp_path: Path) -> None:
     out = tmp_path / "o"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(out), str(Path(__file__).parents[2])])
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(out), str(Path(__file__).parents[3])])
     path = out / "measurements.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and (not path.exists() or path.read_bytes().count(b"\n") < 2):

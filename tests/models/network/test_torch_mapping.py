@@ -13,7 +13,7 @@ from mindchat.config import ModelSection
 from mindchat.models import MODELS, loader
 from mindchat.models.network import torch_mapping
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MAPPED = """
 import sys
 from mindchat.models.network.torch_mapping import library_folder, map_libraries

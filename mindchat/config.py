@@ -461,25 +461,3 @@ def change(config: Config, key: str, value: str) -> Config:
         section, _, name = dotted.partition(".")
         tables[section][name] = converted
     return msgspec.convert(tables, Config)
-
-
-def save_setting(path: Path, key: str, value: str) -> None:
-    """Write one setting into the user's file, keeping everything else in it as it stands. Raises ConfigError."""
-    section, _, name = key.partition(".")
-    converted = msgspec.to_builtins(getattr(change(Config(), key, value), section))[name]
-    line = f"{name} = {msgspec.json.encode(converted).decode()}"  # for texts, numbers, truth values and lists, JSON is TOML
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    heads = [number for number, text in enumerate(lines) if text.strip() == f"[{section}]"]
-    if not heads:
-        lines += ["", f"[{section}]", line] if lines else [f"[{section}]", line]
-    else:
-        end = next((n for n in range(heads[0] + 1, len(lines)) if lines[n].lstrip().startswith("[")), len(lines))
-        old = next((n for n in range(heads[0] + 1, end) if re.match(rf"\s*{re.escape(name)}\s*=", lines[n])), None)
-        if old is None:
-            lines.insert(heads[0] + 1, line)
-        else:
-            lines[old] = line
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    fresh.replace(path)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from mindchat.config import Config
 from mindchat.events import Event, ModelAsked, PromptBuilt, PromptPrefilled
 from mindchat.paths import private
+from mindchat.storage.atomic import write_atomic
 
 _log = logging.getLogger(__name__)
 FADE = 0.7
@@ -192,9 +193,7 @@ class PaceFile:
         kept = dict([*known.items(), (machine(config), pace)][-MODELS:])
         try:
             private(self._file.parent)
-            part = self._file.with_suffix(f".{os.getpid()}.part")
-            part.write_bytes(msgspec.json.encode(kept))
-            part.replace(self._file)
+            write_atomic(self._file, msgspec.json.encode(kept))
         except OSError as error:
             _log.warning("the pace of this turn is not kept: %s", error)
 

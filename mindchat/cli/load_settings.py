@@ -5,7 +5,6 @@ Owns: Setup, load, the list of trusted folders. Does not own: merging and checki
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from mindchat.cli.output import Narrator
 from mindchat.config import Config, Loaded, load_config
 from mindchat.errors import MindChatError
 from mindchat.paths import Paths, find_paths, private
+from mindchat.storage.atomic import write_atomic
 
 PROJECT_FILE = "mindchat.toml"
 
@@ -84,6 +84,4 @@ def set_trust(paths: Paths, folder: Path, trusted: bool) -> None:
         folders.append(str(folder.resolve()))
     file = _trust_file(paths)
     private(file.parent)
-    partial = file.with_name(f"{file.name}.{os.getpid()}")
-    partial.write_bytes(msgspec.json.encode(folders))
-    os.replace(partial, file)
+    write_atomic(file, msgspec.json.encode(folders))

@@ -43,7 +43,7 @@ def set_(session: Session, args: str) -> Iterator[Reply]:
         known(value, *tables[key])
     session.change(key, value)
     if save:
-        from mindchat.config import save_setting
+        from mindchat.storage.settings_file import save_setting
 
         save_setting(session.rooms.paths.config_file, key, value)
     kept = f"saved in {session.rooms.paths.config_file}" if save else "this session; --save keeps it"

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from mindchat.corpus.search.generations import replace
 from mindchat.errors import ResourceError
 from mindchat.paths import private
+from mindchat.storage.atomic import write_atomic
 
 
 def load_roots(folder: Path) -> list[str]:
@@ -34,7 +34,7 @@ def save_roots(folder: Path, roots: Iterable[str]) -> None:
         if not any(is_under(root, other) for other in kept):
             kept.append(root)
     private(folder)
-    replace(folder / "roots.json", json.dumps(kept, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+    write_atomic(folder / "roots.json", json.dumps(kept, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
 
 
 def is_under(uri: str, root: str) -> bool:

@@ -22,6 +22,7 @@ from mindchat.errors import ConfigError
 from mindchat.events import Event, SentenceJudged
 from mindchat.paths import private
 from mindchat.policies.rind import threshold
+from mindchat.storage.atomic import write_atomic
 from mindchat.values import WordScore
 
 FEWEST = 20
@@ -123,9 +124,7 @@ def save(folder: Path, found: Calibration) -> Path:
     """Write a fit down; returns its file."""
     private(folder)
     path = file_for(folder, found.model, found.attention)
-    part = path.with_suffix(".part")
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
-    part.replace(path)
+    write_atomic(path, msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     return path
 
 

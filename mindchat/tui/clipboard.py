@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mindchat.tui.history import write_private
+from mindchat.storage.atomic import write_atomic
 
 TOOLS = (
     ("pbcopy", ("pbcopy",), "darwin"),
@@ -52,5 +52,5 @@ def copy(text: str, *, osc52: Callable[[str], None] | None, folder: Path | None,
         osc52(text)
         return f"Sent {len(text)} characters to the terminal's clipboard (OSC 52)."
     target = (folder or Path.cwd()) / "last-copy.txt"
-    write_private(target, text)
+    write_atomic(target, text)
     return f"No clipboard tool was found; the text is in {target}."

@@ -11,6 +11,8 @@ import json
 import os
 from pathlib import Path
 
+from mindchat.storage.atomic import write_atomic
+
 MOST = 1000
 
 
@@ -33,7 +35,7 @@ class PromptHistory:
                     found.append(entry)
         if len(found) > MOST * 2:
             found = found[-MOST:]
-            write_private(self._file, "".join(json.dumps(entry) + "\n" for entry in found))
+            write_atomic(self._file, "".join(json.dumps(entry) + "\n" for entry in found))
         return found[-MOST:]
 
     def add(self, text: str, *, keep: bool = True) -> None:
@@ -53,7 +55,7 @@ class PromptHistory:
             return
         if text.strip():
             self._draft_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(self._draft_file, text)
+            write_atomic(self._draft_file, text)
         else:
             self._draft_file.unlink(missing_ok=True)
 
@@ -64,12 +66,3 @@ class PromptHistory:
         text = self._draft_file.read_text(encoding="utf-8", errors="replace")
         self._draft_file.unlink(missing_ok=True)
         return text
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step, readable by its owner only."""
-    part = path.with_name(path.name + ".part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(part, path)

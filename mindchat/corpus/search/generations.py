@@ -31,6 +31,7 @@ from mindchat.corpus.search import analyze
 from mindchat.corpus.search.bm25f import Params
 from mindchat.errors import IndexLockedError, ResourceError
 from mindchat.paths import private
+from mindchat.storage.atomic import write_atomic
 
 FORMAT = 1
 """Version of the layout; another one is rebuilt."""
@@ -113,7 +114,7 @@ class Store:
         private(self.root)
         mark = self.root / "PENDING"
         if waiting:
-            replace(mark, f"{os.getpid()}\n".encode())
+            write_atomic(mark, f"{os.getpid()}\n".encode())
         else:
             mark.unlink(missing_ok=True)
 
@@ -139,7 +140,7 @@ class Store:
             ) from None
         try:
             self._held_by = threading.get_ident()
-            replace(note, json.dumps({"pid": os.getpid(), "since": _now()}).encode())
+            write_atomic(note, json.dumps({"pid": os.getpid(), "since": _now()}).encode())
             yield
         finally:
             self._held_by = None
@@ -183,11 +184,11 @@ class Store:
                     continue
                 files[path.relative_to(building).as_posix()] = checksum(path, durable=True)
         manifest = Manifest(files, passages, language, params, (building / "matrix").is_dir(), _now(), seconds)
-        replace(building / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
+        write_atomic(building / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
         before = self.current()
         name = building.name.replace("building-", "gen-")
         building.rename(self.root / name)
-        replace(self.root / "CURRENT", f"{name}\n".encode())
+        write_atomic(self.root / "CURRENT", f"{name}\n".encode())
         for old in self.root.glob("gen-*"):
             if old.name not in (name, before):
                 shutil.rmtree(old, ignore_errors=True)
@@ -246,22 +247,6 @@ def checksum(path: Path, *, durable: bool = False) -> tuple[int, int]:
         if durable:
             os.fsync(file.fileno())
     return size, crc
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write a small file so that a reader sees the old or the new one, never a part."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _note(path: Path) -> Mapping[str, Any]:

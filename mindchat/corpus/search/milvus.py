@@ -23,10 +23,11 @@ from msgspec import Struct
 from mindchat.config import IndexSection
 from mindchat.corpus.index import IndexStatus, Progress, Update, folder_name
 from mindchat.corpus.search.analyze import VERSION, Analyzer
-from mindchat.corpus.search.generations import Store, replace
+from mindchat.corpus.search.generations import Store
 from mindchat.corpus.search.milvus_client import Collection, Row, clipped, shown
 from mindchat.errors import IndexMissingError, ResourceError
 from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.storage.atomic import write_atomic
 from mindchat.values import Passage, Query
 
 _BATCH = 500
@@ -172,7 +173,7 @@ class MilvusIndex:
             raise
         if fresh:
             wanted = self._wanted(name)
-            replace(self.store.root / "milvus.json", msgspec.json.encode(wanted))
+            write_atomic(self.store.root / "milvus.json", msgspec.json.encode(wanted))
             if old is not None and old.uri == wanted.uri:
                 self._drop(old.name)
         self.store.set_pending(False)

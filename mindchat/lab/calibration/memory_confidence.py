@@ -7,7 +7,6 @@ Reported numbers are out of fold (five folds over questions, not claims); the sh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from mindchat.lab.calibration.memory_claims import Labelled, collect, read_tripl
 from mindchat.memory.learning.confidence import FEATURES, Calibration, calibration_file
 from mindchat.memory.verbs.results import Result
 from mindchat.ports import Ask
+from mindchat.storage.atomic import write_atomic
 from mindchat.storage.clock import now
 
 _FOLDS, _RIDGE, _BINS = 5, 10.0, 10
@@ -157,8 +157,6 @@ def calibrate(
         asked.unlink(missing_ok=True)
     claims, refused = collect(triples, ask, limit=limit, seed=seed, progress=progress, keep=asked)
     calibration, served, wrong = fit(claims, model, target=target)
-    part = file.with_name(f".{file.name}.part")
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=2))
-    os.replace(part, file)
+    write_atomic(file, msgspec.json.format(msgspec.json.encode(calibration), indent=2))
     right = sum(claim.right for claim in claims) / len(claims)
     return Calibrated(str(file), calibration, min(limit, len(triples)), right, served, wrong, refused)

@@ -17,6 +17,7 @@ from mindchat.cli.output import Narrator, write, write_json
 from mindchat.errors import Interrupted
 from mindchat.lab.commands import shared
 from mindchat.ports import Cancel
+from mindchat.storage.atomic import write_atomic
 
 
 def rind(
@@ -40,7 +41,7 @@ def rind(
     """Ask for one sentence per gold fact and measure which signal tells the wrong sentences from the right ones (AUROC)."""
     from mindchat.lab import workbench
     from mindchat.lab.evals import detect, one_hop, planning
-    from mindchat.lab.evals.records import pretty, write_atomically
+    from mindchat.lab.evals.records import pretty
 
     setup = load(sets or (), {"model.name": model})
     options.check_names(setup)
@@ -68,8 +69,8 @@ def rind(
             raise Interrupted("The run was interrupted.", "Every finished sentence is kept; --resume goes on.") from error
     narrator.clear()
     found = detect.build([out])
-    write_atomically(out / "report.md", detect.markdown(found).encode())
-    write_atomically(out / "report.json", pretty(found))
+    write_atomic(out / "report.md", detect.markdown(found).encode())
+    write_atomic(out / "report.json", pretty(found))
     if json:
         write_json(found)
     else:

@@ -31,7 +31,7 @@ def study(
 ) -> None:
     """Render every result table from the kept results: print them, or put them between the markers of documents, with the figures."""
     from mindchat.lab.evals import study as room
-    from mindchat.lab.evals.records import write_atomically
+    from mindchat.storage.atomic import write_atomic
 
     folder = results or room.home()
     blocks = room.blocks(folder)
@@ -47,7 +47,7 @@ def study(
             raise OutOfDateError(f"Out of date: {names}.", "mindchat eval study README.md mindchat/DESIGN.md writes them anew.")
         return
     for path in stale:
-        write_atomically(path, wanted[path].encode())
+        write_atomic(path, wanted[path].encode())
         write(f"{path}")
 
 

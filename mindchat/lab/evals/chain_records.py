@@ -20,7 +20,8 @@ from mindchat.errors import UsageError
 from mindchat.lab.evals.arms import Arm, decisive
 from mindchat.lab.evals.chains import Chain, describe
 from mindchat.lab.evals.planning import machine, versions
-from mindchat.lab.evals.records import Failure, pretty, write_atomically
+from mindchat.lab.evals.records import Failure, pretty
+from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
 
 Regime = Literal["turn", "chain", "set"]
@@ -106,7 +107,7 @@ def prepare(out: Path, chains: Sequence[Chain], arms: Sequence[Arm], regime: Reg
     file = out / RUN
     with FileLock(out / ".run.lock"):
         if not file.is_file():
-            write_atomically(file, pretty(described))
+            write_atomic(file, pretty(described))
             return
         if not (resume or shared):
             raise UsageError(f"{out} already holds a run over chains.", "Continue it with --resume, or give a new --out.")

@@ -16,9 +16,10 @@ from msgspec import Struct
 from mindchat.errors import UsageError
 from mindchat.lab.evals.bootstrap import Interval, McNemar, clustered, mcnemar, ratio
 from mindchat.lab.evals.chain_records import ChainRecord, Learned, TurnRecord, read_chain_records
-from mindchat.lab.evals.records import pretty, write_atomically
+from mindchat.lab.evals.records import pretty
 from mindchat.lab.evals.report import number, percent, table
 from mindchat.lab.evals.summary import shorten
+from mindchat.storage.atomic import write_atomic
 
 COSTS: dict[str, Callable[[TurnRecord], float]] = {
     "retrievals": lambda turn: float(turn.counts.get("retrievals", 0)),
@@ -220,8 +221,8 @@ def _saving(name: str, without: str, kind: str, on: Sequence[ChainRecord], off: 
 def write(folder: Path) -> ChainReport:
     """Build from a folder's chains.jsonl and write chain-report.json and chains.md beside it."""
     found = build(read_chain_records(folder))
-    write_atomically(folder / "chain-report.json", pretty(found))
-    write_atomically(folder / "chains.md", markdown(found).encode())
+    write_atomic(folder / "chain-report.json", pretty(found))
+    write_atomic(folder / "chains.md", markdown(found).encode())
     return found
 
 

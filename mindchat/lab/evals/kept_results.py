@@ -11,6 +11,7 @@ import msgspec
 
 from mindchat.lab.evals import chain_records, probe_tables, records
 from mindchat.lab.evals.chain_records import ChainRecord
+from mindchat.storage.atomic import write_atomic
 
 MEASUREMENTS = "measurements.jsonl"
 """What a probe's folder holds; of it only the report stays."""
@@ -20,16 +21,16 @@ def keep(folder: Path, target: Path) -> None:
     """Write the compact form of an output folder. Raises UsageError if it holds no run."""
     if (folder / MEASUREMENTS).is_file():
         target.mkdir(parents=True, exist_ok=True)
-        records.write_atomically(target / probe_tables.REPORT, records.pretty(probe_tables.read(folder)))
+        write_atomic(target / probe_tables.REPORT, records.pretty(probe_tables.read(folder)))
         return
     chains = chain_records.read_chain_records(folder)
     if not chains:
         records.write_compact(folder, target)
         return
     target.mkdir(parents=True, exist_ok=True)
-    records.write_atomically(target / chain_records.RUN, (folder / chain_records.RUN).read_bytes())
+    write_atomic(target / chain_records.RUN, (folder / chain_records.RUN).read_bytes())
     lines = [msgspec.json.encode(compact_chain(record)) + b"\n" for record in chains]
-    records.write_atomically(target / f"{chain_records.RECORDS}.jsonl", b"".join(lines))
+    write_atomic(target / f"{chain_records.RECORDS}.jsonl", b"".join(lines))
 
 
 def compact_chain(record: ChainRecord) -> ChainRecord:

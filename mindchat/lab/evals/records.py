@@ -7,7 +7,6 @@ Does not own: appending and reading lines (json_lines.py), what is recorded (run
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from filelock import FileLock
 from msgspec import Struct
 
 from mindchat.errors import UsageError
+from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
 
 RUN = "run.json"
@@ -125,16 +125,6 @@ def join_runs(old: Run, new: Run) -> Run:
     return msgspec.structs.replace(old, arms=arms, n=n, models={**old.models, **new.models}, notes=tuple(dict.fromkeys([*old.notes, *new.notes])))
 
 
-def write_atomically(path: Path, body: bytes) -> None:
-    """Replace a file as a whole: readers see the old or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
 def pretty(value: Any) -> bytes:
     """JSON with two spaces, for files that people read."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
@@ -187,7 +177,7 @@ def prepare(folder: Path, run: Run, *, resume: bool, shared: bool) -> Run:
             joined = join_runs(old, run)
         else:
             raise UsageError(f"{folder} already holds a run.", "Continue it with --resume, or give a new --out.")
-        write_atomically(folder / RUN, pretty(joined))
+        write_atomic(folder / RUN, pretty(joined))
     return joined
 
 
@@ -226,6 +216,6 @@ def write_compact(folder: Path, target: Path, *, strip: Sequence[str] = ()) -> N
         raise UsageError(f"{folder} holds no run.", "Give an output folder of mindchat eval.")
     machine: Mapping[str, Any] = {key: value for key, value in run.machine.items() if key not in strip}
     target.mkdir(parents=True, exist_ok=True)
-    write_atomically(target / RUN, pretty(msgspec.structs.replace(run, machine=dict(machine))))
+    write_atomic(target / RUN, pretty(msgspec.structs.replace(run, machine=dict(machine))))
     lines = [msgspec.json.encode(compact(record)) for record in read_records(folder)]
-    write_atomically(target / f"{QUESTIONS}.jsonl", b"".join(line + b"\n" for line in lines))
+    write_atomic(target / f"{QUESTIONS}.jsonl", b"".join(line + b"\n" for line in lines))

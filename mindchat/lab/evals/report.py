@@ -14,8 +14,9 @@ from msgspec import Struct
 from mindchat.lab.evals import chart, paper
 from mindchat.lab.evals.bootstrap import Interval
 from mindchat.lab.evals.merge import Merged, merge
-from mindchat.lab.evals.records import Run, pretty, write_atomically
+from mindchat.lab.evals.records import Run, pretty
 from mindchat.lab.evals.summary import ArmSummary, DatasetSummary, Difference, Group, shorten, summarise
+from mindchat.storage.atomic import write_atomic
 from mindchat.text.clean import clean_line
 
 SMALL = 30
@@ -45,9 +46,9 @@ def write(folders: Sequence[Path], out: Path, *, against: Sequence[str] = ()) ->
     """Build and write the three files into `out`; returns the report."""
     found = build(folders, against=against)
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(out / "report.json", pretty(found))
-    write_atomically(out / "report.md", markdown(found).encode())
-    write_atomically(out / "report.svg", chart.draw(found.datasets).encode())
+    write_atomic(out / "report.json", pretty(found))
+    write_atomic(out / "report.md", markdown(found).encode())
+    write_atomic(out / "report.svg", chart.draw(found.datasets).encode())
     return found
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from mindchat.errors import UsageError
-from mindchat.lab.evals.records import pretty, write_atomically
+from mindchat.lab.evals.records import pretty
 from mindchat.lab.probes.cases import Record, Run
+from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
 
 RUN, RECORDS = "run.json", "measurements.jsonl"
@@ -50,7 +51,7 @@ def prepare(folder: Path, run: Run, *, resume: bool) -> None:
             raise UsageError(f"{folder} already holds a run.", "Continue it with --resume, or give a new --out.")
         _agree(old, run)
         run = msgspec.structs.replace(run, started=old.started, options=_grown(old.options, run.options))
-    write_atomically(folder / RUN, pretty(run))
+    write_atomic(folder / RUN, pretty(run))
 
 
 def _grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,11 +14,12 @@ import msgspec
 
 from mindchat.errors import UsageError
 from mindchat.lab.evals.probe_tables import REPORT, lines
-from mindchat.lab.evals.records import pretty, write_atomically
+from mindchat.lab.evals.records import pretty
 from mindchat.lab.probes import PROBES
 from mindchat.lab.probes.cases import Panel, Probe, Record
 from mindchat.lab.probes.chart import draw
 from mindchat.lab.probes.records import read_records, read_run
+from mindchat.storage.atomic import write_atomic
 from mindchat.text.clean import clean_line
 
 
@@ -99,7 +100,7 @@ def write(folder: Path) -> dict[str, Any]:
     """report.json, report.md and report.svg into the folder; returns what report.json holds."""
     found = build(folder)
     panels = msgspec.convert(found["panels"], tuple[Panel, ...])
-    write_atomically(folder / REPORT, pretty(found))
-    write_atomically(folder / "report.md", markdown(found).encode())
-    write_atomically(folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {_cases(found['cases'])}", panels).encode())
+    write_atomic(folder / REPORT, pretty(found))
+    write_atomic(folder / "report.md", markdown(found).encode())
+    write_atomic(folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {_cases(found['cases'])}", panels).encode())
     return found

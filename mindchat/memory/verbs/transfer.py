@@ -6,7 +6,6 @@ Everything imported arrives as a candidate of the current project and passes eve
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +22,7 @@ from mindchat.memory.tables.ledger import Claim, Evidence
 from mindchat.memory.tables.listing import SOURCES
 from mindchat.memory.verbs.outcomes import Exported, Imported
 from mindchat.memory.verbs.selecting import item, some
+from mindchat.storage.atomic import write_atomic
 from mindchat.storage.clock import now
 from mindchat.text.clean import clean_line
 from mindchat.text.folding import split_title
@@ -76,13 +76,9 @@ def export(memory: FactMemory, path: Path, *, scope: str | None = None) -> Expor
         raise UsageError(f"{path.name}: unknown format.", "FILE.jsonl for machines, FILE.md for reading.")
     rows, _ = some(memory, scope=scope, status="all")
     text = _markdown(memory, rows) if path.suffix == ".md" else _jsonl(memory, rows)
-    part = path.with_name(f".{path.name}.part")
     try:
-        with os.fdopen(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, path)
+        write_atomic(path, text)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise MemoryStoreError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
     return Exported(str(path), len(rows))
 

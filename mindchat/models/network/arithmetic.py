@@ -19,6 +19,7 @@ from mindchat.models.network import fast_step, projections
 from mindchat.models.network.kv_cache import KV, windows_of
 from mindchat.models.network.speed_race import race
 from mindchat.paths import find_paths, private
+from mindchat.storage.atomic import write_atomic
 
 WORTH = 1.3
 """Rounded weights must be this many times as fast as full ones: they have to bring something."""
@@ -69,8 +70,6 @@ def _write(memo: Path, known: dict[str, float]) -> None:
     """Replace the memo in one step; a cache folder that cannot be written only costs a measurement next time."""
     try:
         private(memo.parent)
-        part = memo.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(known, indent=1), encoding="utf-8")
-        part.replace(memo)
+        write_atomic(memo, json.dumps(known, indent=1))
     except OSError:
         return

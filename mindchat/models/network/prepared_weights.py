@@ -24,6 +24,7 @@ from mindchat.models.install.manifest import PACK as NAME
 from mindchat.models.install.manifest import read_manifest
 from mindchat.models.network import prefill, projections
 from mindchat.paths import find_paths, private
+from mindchat.storage.atomic import replacing, write_atomic
 
 VERSION = 3
 """Raised when packs of an older version must be made again."""
@@ -93,16 +94,13 @@ def save_pack(pack: projections.Pack, folder: Path) -> bool:
         return False
     tensors: dict[str, Tensor] = {name: tensor.contiguous() for name, tensor in {**pack.held, **pack.made}.items()}
     size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    part = folder / f".{NAME}.{os.getpid()}.part"
     try:
         if shutil.disk_usage(folder).free < 2 * size:
             return False
-        save_file(tensors, part, metadata={"key": key})
-        part.replace(folder / NAME)
+        with replacing(folder / NAME) as part:
+            save_file(tensors, part, metadata={"key": key})
         (folder / _EARLIER).unlink(missing_ok=True)
     except OSError:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         return False
     return True
 
@@ -126,9 +124,7 @@ def remember(folder: Path, asked: str, verdict: Verdict, memo: Path | None = Non
     known = [*((key, value) for key, value in _read(file).items()), (_verdict_key(folder, asked), verdict)]
     with suppress(OSError):
         private(file.parent)
-        part = file.with_suffix(f".{os.getpid()}.part")
-        part.write_bytes(msgspec.json.encode(dict(known[-KEPT_VERDICTS:])))
-        part.replace(file)
+        write_atomic(file, msgspec.json.encode(dict(known[-KEPT_VERDICTS:])))
 
 
 def _memo(memo: Path | None) -> Path:

@@ -116,7 +116,7 @@ def test_a_second_load_needs_no_network_until_something_asks(folder: Path, monke
 def test_a_load_waits_for_no_arrangement(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks in its first second; what the thread beside has not come to is arranged by the first prompt."""
     arranged: list[int] = []
-    for kernel in (projections.half, projections.digits):
+    for kernel in (projections.fp16_weights, projections.int8_weights):
         own = kernel.arrange
         monkeypatch.setattr(kernel, "arrange", lambda *held, own=own: arranged.append(len(held)) or own(*held))
     monkeypatch.setattr(projections.Pack, "begin", lambda *_: None)
@@ -132,8 +132,10 @@ def test_a_load_waits_for_no_arrangement(folder: Path, monkeypatch: pytest.Monke
 def test_reading_ahead_makes_way_while_weights_are_arranged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine thread does other things, too: what was arranged stays, and the rest is done when something asks again."""
     arranged: list[int] = []
-    own, wish = projections.half.arrange, Cancel()
-    monkeypatch.setattr(projections.half, "arrange", lambda *held: arranged.append(1) or (wish.set() if len(arranged) == 3 else None) or own(*held))
+    own, wish = projections.fp16_weights.arrange, Cancel()
+    monkeypatch.setattr(
+        projections.fp16_weights, "arrange", lambda *held: arranged.append(1) or (wish.set() if len(arranged) == 3 else None) or own(*held)
+    )
     monkeypatch.setattr(projections.Pack, "begin", lambda *_: None)
     second = LocalModel.load(folder, FP16, id="tiny")
     for verb in (lambda: second.warm(PROMPT, cancel=wish), lambda: list(second.stream(PROMPT, want=frozenset(), max_tokens=2, cancel=wish))):
@@ -218,7 +220,7 @@ def test_of_a_model_that_was_given_up_nothing_is_arranged(monkeypatch: pytest.Mo
         assert go_on.wait(60)
         return "arranged"
 
-    monkeypatch.setattr(projections.half, "arrange", slow)
+    monkeypatch.setattr(projections.fp16_weights, "arrange", slow)
     pack = projections.Pack({f"layer{i}.out.half": torch.zeros(i + 1, 2) for i in range(9)})
     pack.begin("fp16")
     assert begun.wait(60)
@@ -234,12 +236,12 @@ def test_of_a_model_that_was_given_up_nothing_is_arranged(monkeypatch: pytest.Mo
 def test_the_program_ends_while_weights_are_arranged(folder: Path) -> None:
     """At its end no thread may be left in the middle of a computation."""
     code = (
-        "import time\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models import hf, weights\n"
-        "own = weights.half.arrange\n"
-        "weights.half.arrange = lambda *held: (time.sleep(0.2), own(*held))[1]\n"
-        "from mindchat.models import packed\n"
+        "import time\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models import local\n"
+        "from mindchat.models.network import projections\n"
+        "own = projections.fp16_weights.arrange\n"
+        "projections.fp16_weights.arrange = lambda *held: (time.sleep(0.2), own(*held))[1]\n"
         f"where, section = Path({str(folder)!r}), ModelSection(arithmetic='fp16', threads=1)\n"
-        "model = hf.LocalModel.load(where, section, id='tiny')\nprint(model.settled, flush=True)"
+        "model = local.LocalModel.load(where, section, id='tiny')\nprint(model.settled, flush=True)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "False", "")

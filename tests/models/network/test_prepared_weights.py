@@ -77,10 +77,10 @@ def test_one_pack_serves_both_and_a_load_arranges_only_what_it_steps_with(folder
     for section in (INT8, FP16):
         LocalModel.load(folder, section, id="tiny")
     arranged: list[str] = []
-    for form in (projections.half, projections.digits):
+    for form in (projections.fp16_weights, projections.int8_weights):
         own, name = form.arrange, form.__name__.rpartition(".")[2]
         monkeypatch.setattr(form, "arrange", lambda *held, own=own, name=name: arranged.append(name) or own(*held))
-    for section, expected in ((INT8, {"digits": 3 * 4 + 1}), (FP16, {"half": 3 * 4, "digits": 1})):
+    for section, expected in ((INT8, {"int8_weights": 3 * 4 + 1}), (FP16, {"fp16_weights": 3 * 4, "int8_weights": 1})):
         arranged.clear()
         said(LocalModel.load(folder, section, id="tiny"))
         assert {name: arranged.count(name) for name in arranged} == expected

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from mindchat.answers import extract_short, says_unknown
+from mindchat.text.folding import find_all, fold
 from mindchat.text.language import Language
 from mindchat.text.names import find_names
 from mindchat.values import Citation, Draft, Passage, Token
@@ -21,47 +21,10 @@ _WORDS = re.compile(r"\w+")
 _MODEL_MARK = re.compile(r"\[(\d{1,2})\]")
 
 
-def _folded(text: str) -> tuple[str, list[int]]:
-    """Case- and accent-folded text with white space as single blanks, and for each of its characters the offset in the original."""
-    out: list[str] = []
-    places: list[int] = []
-    for at, char in enumerate(text):
-        if char.isspace():
-            if out and out[-1] != " ":
-                out.append(" ")
-                places.append(at)
-            continue
-        for piece in unicodedata.normalize("NFKD", char).casefold():
-            if not unicodedata.combining(piece):
-                out.append(piece)
-                places.append(at)
-    return "".join(out), places
-
-
-def _bounded(text: str, start: int, end: int) -> bool:
-    """Whether [start, end) is not the inside of a longer word or number."""
-    before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
-    after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-    return not before and not after
-
-
 def locate(answer: str, text: str) -> tuple[int, int] | None:
     """Character span of the answer in a text: exact first, then folded; None if it does not stand there as whole words."""
-    at = text.find(answer)
-    while at != -1:
-        if _bounded(text, at, at + len(answer)):
-            return at, at + len(answer)
-        at = text.find(answer, at + 1)
-    needle, _ = _folded(answer.strip())
-    haystack, places = _folded(text)
-    at = haystack.find(needle) if needle.strip() else -1
-    while at != -1:
-        end = at + len(needle)
-        start_at, end_at = places[at], places[end - 1] + 1
-        if _bounded(haystack, at, end) and _bounded(text, start_at, end_at):
-            return start_at, end_at
-        at = haystack.find(needle, at + 1)
-    return None
+    found = find_all(text, answer)
+    return found[0][:2] if found else None
 
 
 def citable(short: str) -> bool:
@@ -106,10 +69,10 @@ def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]
 
     A single name at the very beginning is left out: a question's first word is capitalised for other reasons.
     """
-    held = set(_WORDS.findall(_folded(" ".join(f"{passage.title} {passage.text}" for passage in read))[0]))
+    held = set(_WORDS.findall(fold(" ".join(f"{passage.title} {passage.text}" for passage in read))))
     found = []
     for name, start, _, kind in find_names(question, words):
-        parts = [part for part in _WORDS.findall(_folded(name)[0]) if len(part) > 2]
+        parts = [part for part in _WORDS.findall(fold(name)) if len(part) > 2]
         forms = {form for part in parts for form in (part, part.removesuffix("s"))}
         if kind == "name" and parts and (start or len(parts) > 1) and held.isdisjoint(forms):
             found.append(name)

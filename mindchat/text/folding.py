@@ -10,6 +10,9 @@ import re
 import unicodedata
 
 _LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe", "ħ": "h", "ŧ": "t"}
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670]")
+"""Accents of alphabets and vowel points; voicing marks of kana and vowel signs of Indic scripts are not among them."""
+_VOICING = "\u3099\u309a"
 _DASHES = "‐‑‒–—―−﹘﹣－"
 _QUOTES = "‘’‚‛′´`＇“”„‟″«»＂"
 
@@ -19,10 +22,10 @@ def _fold_character(character: str) -> str:
         return "-"
     if character in _QUOTES:
         return '"' if character in "“”„‟″«»＂" else "'"
-    if "\u3040" <= character <= "\u30ff":  # voiced kana are letters of their own, not accents
+    if "\u3040" <= character <= "\u30ff" or "\uff65" <= character <= "\uff9f":  # voiced kana are letters of their own, not accents
         return unicodedata.normalize("NFKC", character)
     parts = unicodedata.normalize("NFKD", character).casefold()
-    kept = "".join(_LETTERS.get(part, part) for part in parts if not "\u0300" <= part <= "\u036f")
+    kept = "".join(_LETTERS.get(part, part) for part in parts if not _MARKS.match(part))
     return " " if kept and kept.isspace() else unicodedata.normalize("NFC", kept)
 
 
@@ -41,7 +44,8 @@ _ARTICLE = re.compile(r"^(?:the|a|an) (?=\S)")
 
 def fold(text: str) -> str:
     """The folded text; searching in it is insensitive to case, accents, dashes, quotes and white space."""
-    return _SPACES.sub(" ", text.translate(_TABLE)).strip()
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(_TABLE))
+    return _SPACES.sub(" ", folded).strip()
 
 
 def norm(name: str) -> str:
@@ -83,12 +87,16 @@ def search_query(text: str, drop: frozenset[str] = frozenset()) -> str:
     return " OR ".join(f'"{word}"' for word in [*words, *dict.fromkeys(_bigrams(folded))][:24])
 
 
-def _folded_with_offsets(text: str) -> tuple[str, list[int]]:
+def folded_with_offsets(text: str) -> tuple[str, list[int]]:
+    """The folded text, not stripped, and for each of its characters the offset of the one in `text` that it comes from."""
     characters: list[str] = []
     offsets: list[int] = []
     for index, character in enumerate(text):
         for folded in _TABLE[ord(character)]:
             if folded == " " and (not characters or characters[-1] == " "):
+                continue
+            if folded in _VOICING and characters:  # written apart from its kana
+                characters[-1] = unicodedata.normalize("NFC", characters[-1] + folded)[:1]
                 continue
             characters.append(folded)
             offsets.append(index)
@@ -100,7 +108,7 @@ def find_all(text: str, words: str) -> list[tuple[int, int, bool]]:
     needle = fold(words)
     if not needle:
         return []
-    haystack, offsets = _folded_with_offsets(text)
+    haystack, offsets = folded_with_offsets(text)
     found, at = [], haystack.find(needle)
     while at >= 0:
         end = at + len(needle)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import tomllib
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from mindchat.errors import ConfigError
+from mindchat.text.sentences import is_end, marks, sentence_spans
+from mindchat.values import Span
 
 _FOLDER = Path(__file__).parent / "languages"
-_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*")
-_CJK_END = "。！？"
 
 
 class Language:
@@ -43,37 +44,28 @@ class Language:
         start = len(text) - len(text.lstrip())
         newline = text.find("\n", start)
         limit = newline if newline != -1 else len(text)
-        for match in _END.finditer(text, start, limit):
-            end = match.end()
-            rest = text[end:limit]
-            if match[0][0] in _CJK_END:
-                return end
-            if not rest.strip():
+        for match in marks(text, start, limit):
+            over = is_end(text, match, limit, self.abbreviations)
+            if over is None:
                 break
-            if rest[0].isspace() and not self._abbreviated(text[:end]) and self._begins(rest.lstrip()):
-                return end
+            if over:
+                return match.end()
         if newline != -1:
             return newline + 1 + len(text[newline + 1 :]) - len(text[newline + 1 :].lstrip("\n"))
         return len(text) if closed and text.strip() else None
 
     def sentences(self, text: str) -> list[str]:
         """All sentences of a finished text, white space kept, so that they join to the text."""
-        found = []
-        while text and (end := self.first_end(text, closed=True)) is not None:
-            found.append(text[:end])
-            text = text[end:]
-        return [*found, text] if text else found
+        spans = self.sentence_spans(text)
+        cuts = [0]
+        for span, following in pairwise(spans):
+            gap = text[span.end : following.start]
+            cuts.append(span.end + gap.rfind("\n") + 1)
+        return [text[start:end] for start, end in pairwise([*cuts, len(text)])] if text else []
 
-    def _abbreviated(self, before: str) -> bool:
-        word = before.split()[-1].strip("\"'”’»()[]") if before.split() else ""
-        if not word.endswith("."):
-            return False
-        bare = word[:-1]
-        return (len(bare) == 1 and bare.isalpha() and bare.isupper()) or bare.casefold() in self.abbreviations
-
-    @staticmethod
-    def _begins(rest: str) -> bool:
-        return bool(rest) and not rest[0].islower()
+    def sentence_spans(self, text: str) -> list[Span]:
+        """Where each sentence stands, without the white space around it; a line break ends one."""
+        return list(sentence_spans(text, self.abbreviations))
 
     # ── words and cues ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,6 @@
 """Finding names, dates and numbers in a text, and normalising them, without any model.
 
-Owns: sentences, typed spans, type checks, ISO dates. Does not own: what a span means (grounding.py).
+Owns: typed spans, type checks, ISO dates. Does not own: what a span means (grounding.py).
 Heuristics for Latin scripts and CJK: runs of capitalised words joined by particles, quoted titles, dates and numbers by pattern.
 """
 
@@ -118,21 +118,6 @@ _DEMONYMS = frozenset(
     ]
 )
 _ROLES = "actor|actress|director|filmmaker|singer|writer|author|king|queen|president|prime minister|producer|composer|politician"
-
-
-def sentences(text: str) -> list[Span]:
-    """Sentence spans, in order; a full stop after an initial or an abbreviation ends none."""
-    found, start = [], 0
-    for match in re.finditer(r"[.!?。！？]+[\"'”’)\]]*\s+|\n+", text):
-        head = text[start : match.end()].rstrip()
-        if _ABBREVIATION.search(head) and "\n" not in match[0]:
-            continue
-        if head:
-            found.append(Span(start, start + len(head)))
-        start = match.end()
-    if text[start:].strip():
-        found.append(Span(start, len(text.rstrip())))
-    return [Span(span.start + len(text[span.start : span.end]) - len(text[span.start : span.end].lstrip()), span.end) for span in found]
 
 
 def dates(text: str) -> list[Span]:

@@ -61,7 +61,10 @@ def test_a2_asking_twenty_times_changes_nothing(taught: Taught) -> None:
 
 def test_a3_no_statement_repeats_a_prompt(taught: Taught) -> None:
     _, memory = taught
-    prompts = " ".join(p.read_text(encoding="utf-8") for p in [PACKAGE / "memory" / "verification.py", PACKAGE / "memory" / "calibrate.py"])
+    prompts = " ".join(
+        p.read_text(encoding="utf-8")
+        for p in [PACKAGE / "memory" / "learning" / "verification.py", PACKAGE / "lab" / "calibration" / "memory_confidence.py"]
+    )
     words = re.findall(r"\w+", prompts)
     grams = {" ".join(words[i : i + 8]) for i in range(len(words))}
     for statement in facts(memory):
@@ -287,10 +290,10 @@ def test_d10_hard_forget_leaves_no_byte(taught: Taught) -> None:
 
 
 def test_d11_the_engine_reads_only_the_views() -> None:
-    source = (PACKAGE / "memory" / "recall.py").read_text(encoding="utf-8")
+    source = (PACKAGE / "memory" / "tables" / "recall.py").read_text(encoding="utf-8")
     assert not re.search(r"(?:FROM|JOIN) fact\b", source)
     for path in PACKAGE.rglob("*.py"):
-        if path.parent.name != "memory":
+        if not {"memory", "storage"} & set(path.relative_to(PACKAGE).parts):
             assert not re.search(r"(?:FROM|JOIN) fact\b", path.read_text(encoding="utf-8")), path
 
 
@@ -310,7 +313,7 @@ def test_f2_an_affected_sqlite_is_named_and_writers_are_serialised(world: World,
 
 
 def test_f3_f4_no_sidecar_is_unlinked_and_nothing_is_replaced() -> None:
-    for path in (PACKAGE / "memory").rglob("*"):
+    for path in [*(PACKAGE / "memory").rglob("*"), *(PACKAGE / "storage").rglob("*")]:
         if path.suffix in (".py", ".sql"):
             text = path.read_text(encoding="utf-8")
             assert not re.search(r"INSERT OR REPLACE|REPLACE INTO", text), path

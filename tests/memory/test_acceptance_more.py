@@ -163,7 +163,7 @@ def test_g5_g6_a_conversation_sees_its_session_its_project_and_the_global_scope_
 
 
 def test_g6_every_read_for_an_answer_names_its_scopes() -> None:
-    for name in ("recall.py", "facts.py"):
+    for name in ("tables/recall.py", "facts.py"):
         source = (PACKAGE / "memory" / name).read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)):
             text = ast.unparse(node) if isinstance(node, ast.JoinedStr) else node.value if isinstance(node, ast.Constant) else ""

@@ -40,9 +40,14 @@ def test_the_new_file_is_whole_private_and_alone(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_file_and_no_part(tmp_path: Path, fault: BaseException) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    with pytest.raises(type(fault)), replacing(path) as part:
-        part.write_bytes(b"half")
-        raise fault
+
+    def fail() -> None:
+        with replacing(path) as part:
+            part.write_bytes(b"half")
+            raise fault
+
+    with pytest.raises(type(fault)):
+        fail()
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
 
 

@@ -1,6 +1,6 @@
 """From text to index terms, the same for passages and queries.
 
-Owns: Unicode folding, word boundaries, stop words, stemming, n-grams for scripts without spaces. Does not own: scoring, storage.
+Owns: word boundaries, stop words, stemming, n-grams for scripts without spaces. Does not own: folding (text.folding), scoring, storage.
 A query is only ever analysed here, never parsed: no character of it has a meaning as syntax.
 Sources: Snowball stemmers (PyStemmer); stop lists as shipped with Whoosh.
 """
@@ -8,12 +8,13 @@ Sources: Snowball stemmers (PyStemmer); stop lists as shipped with Whoosh.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-VERSION = 1
+from mindchat.text.folding import fold
+
+VERSION = 2
 """Part of every index manifest: an index built by another version is rebuilt."""
 MAX_TERM = 64
 """Characters of the longest term; the rest of a longer word is ignored (base64, hashes)."""
@@ -29,14 +30,6 @@ _WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])*")  # Indic v
 _NGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
 _RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
 _HAS_NGRAM = re.compile(f"[{_NGRAM}]")
-_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670]")
-
-
-def fold(text: str) -> str:
-    """Case, compatibility forms and the accents of alphabets removed; voicing marks of kana and vowel signs of Indic scripts stay."""
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
 
 
 class Analyzer:

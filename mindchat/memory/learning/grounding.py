@@ -15,7 +15,8 @@ from msgspec import Struct
 from mindchat.memory.learning.slots import Predicate, Slot
 from mindchat.text.countries import RELATIONS, country_norm, forms
 from mindchat.text.folding import STOP, find_all, fold, norm, split_title
-from mindchat.text.typed_spans import sentences, type_ok, typed, value_norm
+from mindchat.text.language import language
+from mindchat.text.typed_spans import type_ok, typed, value_norm
 from mindchat.values import Draft, Passage, Span
 
 _NEGATION = r"\bnot\b|n't\b|\bnever\b|\bno longer\b|\bden(?:y|ied|ies)\b|\bunlike\b|\bneither\b|\bfalsely\b|\bincorrectly\b|\bcontrary to\b"
@@ -134,7 +135,7 @@ def _whole_answer(text: str, subject: str) -> Span | None:
 def _places(slot: Slot, words: str, span: Span, passage: Passage) -> list[Grounded | str]:
     text = passage.text
     found: list[Grounded | str] = []
-    spans = sentences(text)
+    spans = language("en").sentence_spans(text)
     places = find_all(text, words)
     if slot.predicate.name in RELATIONS:
         places += [(start, end, False) for form in forms(words) for start, end, _ in find_all(text, form)]

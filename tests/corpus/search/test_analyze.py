@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindchat.corpus.search.analyze import MAX_TERM, STEMMERS, Analyzer, fold
+from mindchat.corpus.search.analyze import MAX_TERM, STEMMERS, Analyzer
+from mindchat.text.folding import fold
 
 
 def terms(text: str, language: str = "en") -> list[str]:

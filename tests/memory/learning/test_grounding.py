@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mindchat.memory.learning.grounding import ground
 from mindchat.memory.learning.slots import parse
 from mindchat.text.folding import norm
-from mindchat.text.typed_spans import iso_date, names, sentences, type_ok, value_norm
+from mindchat.text.language import language
+from mindchat.text.typed_spans import iso_date, names, type_ok, value_norm
 from mindchat.values import Draft, Passage
 
 from ..conftest import ACTRESS, FILM, PERSON
@@ -147,7 +148,7 @@ def test_types_and_spans() -> None:
     text = "The son of Moctezuma II and Ann Lee met Jean de La Trémoille in St. Louis. He left."
     found = [text[s.start : s.end] for s in names(text)]
     assert {"Moctezuma II", "Ann Lee", "Jean de La Trémoille", "St. Louis"} <= set(found)
-    assert [text[s.start : s.end] for s in sentences(text)] == [text[:-9], "He left."]
+    assert [text[s.start : s.end] for s in language("en").sentence_spans(text)] == [text[:-9], "He left."]
     assert norm("He") not in map(norm, found)
 
 

@@ -7,10 +7,12 @@ Precedence, highest first (contract): flag · --set · MINDCHAT_SECTION__KEY · 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -18,6 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from mindchat.errors import ConfigError
+from mindchat.text.clean import clean_line
 from mindchat.text.nearest_name import nearest
 
 Positive = Annotated[int, Meta(ge=1)]
@@ -240,10 +243,31 @@ class Config(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     server: ServerSection = ServerSection()
 
 
-UNTRUSTED_SECTIONS = ("server",)
-"""Sections that a project's mindchat.toml may not set before the user has trusted its folder."""
-UNTRUSTED_KEYS = ("index.milvus", "index.milvus_token_env")
-"""Keys of which the same holds: they would send the documents elsewhere."""
+PROJECT_SECTIONS = ("ui", "rind", "filter", "query", "retrieve", "layout", "flare", "dragin", "seakr", "schedule", "gate")
+"""Sections that any folder's mindchat.toml may set: how answers look and how a question is worked on, with what the user has chosen."""
+PROJECT_KEYS = (
+    "engine.filter",
+    "engine.max_hops",
+    "engine.max_sentences",
+    "engine.sentence_tokens",
+    "engine.reasoning_tokens",
+    "engine.seed",
+    "engine.language",
+    "answer.style",
+    "answer.short",
+    "answer.max_tokens",
+    "answer.reasoning",
+    "answer.typed",
+)
+"""Single keys of which the same holds. All others (model, server, paths, memory, index, policy …) need the user's trust in the file's content."""
+MAX_FILE_BYTES = 256 * 1024
+"""Bytes of a settings file; a larger one is refused unread."""
+MAX_PROBLEMS = 20
+"""Problems told of one source; of more only the number is told."""
+
+
+_DEEP = re.compile(r"^[ \t\[]*(?:[\w\"'-]+[ \t]*\.[ \t]*){30}", re.MULTILINE)
+"""A dotted key of more than thirty parts."""
 
 
 class Origin(Struct, frozen=True):
@@ -317,57 +341,86 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
 
 def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
     """Checked (key, value, origin) of one source's nested tables, and every problem found."""
-    known, found, problems = keys(), [], []
+    known, found = keys(), []
+    problems = _Problems(source)
     sections = sorted({key.split(".")[0] for key in known})
     for section, table in tables.items():
         if section not in sections:
-            problems.append(Problem(source, section, "unknown section.", _line_of(text, section, section), nearest(section, sections, 0.6)))
+            problems.add(section, "unknown section.", partial(_line_of, text, section, section), sections)
             continue
         if not isinstance(table, Mapping):
-            problems.append(Problem(source, section, "is a section, not a value.", _line_of(text, "", section)))
+            problems.add(section, "is a section, not a value.", partial(_line_of, text, "", section))
             continue
         for key, value in table.items():
-            dotted, line = f"{section}.{key}", _line_of(text, section, key)
+            dotted = f"{section}.{key}"
             if dotted not in known:
-                problems.append(Problem(source, dotted, "unknown setting.", line, nearest(dotted, known, 0.6)))
+                problems.add(dotted, "unknown setting.", partial(_line_of, text, section, key), known)
                 continue
             converted, complaint = _check(section, key, value)
             if complaint:
-                problems.append(Problem(source, dotted, complaint, line))
+                problems.add(dotted, complaint, partial(_line_of, text, section, key))
             else:
-                found.append((dotted, converted, Origin(source, line)))
-    return found, problems
+                found.append((dotted, converted, Origin(source, _line_of(text, section, key))))
+    return found, problems.told()
+
+
+class _Problems:
+    """The problems of one source: the first ones with line and nearest key, whose search takes time, then only how many."""
+
+    def __init__(self, source: str) -> None:
+        self._source, self._first, self._more = source, list[Problem](), 0
+
+    def add(self, key: str, message: str, line: Callable[[], int], known: Iterable[str] = ()) -> None:
+        """One more problem with `key`; the nearest of the `known` keys is offered."""
+        if len(self._first) >= MAX_PROBLEMS:
+            self._more += 1
+            return
+        shown = clean_line(key, 80)
+        self._first.append(Problem(self._source, shown, clean_line(message, 300), line(), nearest(shown, list(known), 0.6)))
+
+    def told(self) -> list[Problem]:
+        """At most MAX_PROBLEMS, and one that counts the rest."""
+        rest = [Problem(self._source, "-", f"and {self._more} more problems.")] if self._more else []
+        return [*self._first, *rest]
 
 
 def read_file(path: Path) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
     """Settings of one TOML file; a file that does not exist has none."""
+    found, problems, _ = _read(path)
+    return found, problems
+
+
+def content_hash(content: bytes) -> str:
+    """What trust in a settings file is bound to: the SHA-256 of its bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read(path: Path) -> tuple[list[tuple[str, Any, Origin]], list[Problem], str]:
+    """Settings, problems, and the hash of the very bytes that were read."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return [], []
-    except (OSError, UnicodeDecodeError) as error:
-        return [], [Problem(str(path), "-", f"cannot be read: {error}")]
-    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            return [], [Problem(str(path), "-", f"is larger than {MAX_FILE_BYTES // 1024} KB.")], ""
+        text = content.decode("utf-8")
+        if _DEEP.search(text):  # tomllib takes quadratic time for it
+            raise RecursionError
         tables = tomllib.loads(text)
+    except FileNotFoundError:
+        return [], [], ""
     except tomllib.TOMLDecodeError as error:
-        return [], [Problem(str(path), "-", f"is not valid TOML: {error}")]
-    return flatten(str(path), tables, text)
+        return [], [Problem(str(path), "-", f"is not valid TOML: {clean_line(str(error), 200)}")], ""
+    except RecursionError:
+        return [], [Problem(str(path), "-", "is nested too deeply.")], ""
+    except (OSError, UnicodeDecodeError) as error:
+        return [], [Problem(str(path), "-", f"cannot be read: {error}")], ""
+    found, problems = flatten(str(path), tables, text)
+    return found, problems, content_hash(content)
 
 
-def _outside(value: str, folder: Path) -> bool:
-    """Whether a path (relative ones are meant from the folder) leads out of the folder, links followed."""
-    return not (folder / Path(value).expanduser()).resolve().is_relative_to(folder.resolve())
-
-
-def _needs_trust(key: str, value: object, folder: Path) -> bool:
-    """Whether a project file must be trusted before it may say this: servers, keys, and paths outside its folder."""
-    section, _, _ = key.partition(".")
-    if section == "paths":
-        return any(_outside(str(item), folder) for item in (value if isinstance(value, list) else [value]) if item)
-    if key == "model.name":
-        text = str(value)
-        return "://" in text or (text.startswith((".", "/", "~", "\\")) and _outside(text, folder)) or Path(text).is_absolute()
-    return section in UNTRUSTED_SECTIONS or key in UNTRUSTED_KEYS
+def needs_trust(key: str) -> bool:
+    """Whether a project file must be trusted before it may say this."""
+    return key.partition(".")[0] not in PROJECT_SECTIONS and key not in PROJECT_KEYS
 
 
 def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:
@@ -417,23 +470,28 @@ def load_config(
     *,
     user_file: Path | None = None,
     project_file: Path | None = None,
-    trusted: bool = False,
+    trusted: str = "",
     environ: Mapping[str, str] | None = None,
     assignments: Sequence[str] = (),
     flags: Sequence[str] = (),
     strict: bool = True,
 ) -> Loaded:
-    """Merge all sources. With `strict`, the first problem raises ConfigError; otherwise problems are returned and skipped."""
+    """Merge all sources. With `strict`, the first problem raises ConfigError; otherwise problems are returned and skipped.
+
+    `trusted`: content_hash of the project file that the user has trusted; "": none.
+    """
     environ = os.environ if environ is None else environ
     layers = [read_file(user_file) if user_file else ([], [])]
     notes: list[str] = []
     if project_file is not None:
-        found, problems = read_file(project_file)
-        if not trusted:
-            held = [key for key, value, _ in found if _needs_trust(key, value, project_file.parent)]
+        found, problems, content = _read(project_file)
+        if not trusted or content != trusted:
+            held = [key for key, _, _ in found if needs_trust(key)]
             found = [item for item in found if item[0] not in held]
             if held:
-                notes.append(f"{project_file} sets {', '.join(held)}: ignored until you trust this folder (mindchat config trust).")
+                changed = " It has changed since you trusted it." if trusted else ""
+                wait = "ignored until you trust the file as it is (mindchat config trust)."
+                notes.append(f"{project_file} sets {', '.join(held)}: {wait}{changed}")
         layers.append((found, problems))
     layers += [from_environment(environ), from_assignments("--set", assignments), from_assignments("flag", flags)]
     problems = [problem for _, more in layers for problem in more]

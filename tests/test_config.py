@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from mindchat.config import Config, change, from_assignments, from_environment, keys, load_config, read_file
+from mindchat.config import (
+    MAX_FILE_BYTES,
+    MAX_PROBLEMS,
+    PROJECT_SECTIONS,
+    Config,
+    change,
+    content_hash,
+    from_assignments,
+    from_environment,
+    keys,
+    load_config,
+    needs_trust,
+    read_file,
+)
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
 
@@ -155,42 +169,82 @@ def test_environment_reads_only_settings() -> None:
     assert [str(problem) for problem in problems] == ["MINDCHAT_ENGINE__SEEED: engine.seeed: unknown setting. Did you mean engine.seed?"]
 
 
-@pytest.mark.parametrize(
-    ("line", "held"),
-    [
-        ('[server]\nurl = "http://example.org"', ["server.url"]),
-        ('[server]\nkey_env = "HOME"', ["server.key_env"]),
-        ('[paths]\nmodels = "../elsewhere"', ["paths.models"]),
-        ('[paths]\nmodels = "weights"', []),
-        ('[paths]\nindex = ["docs", "~/private"]', ["paths.index"]),
-        ('[paths]\nindex = ["docs", "notes/a.md"]', []),
-        ('[model]\nname = "https://example.org/v1"', ["model.name"]),
-        ('[model]\nname = "/etc/weights"', ["model.name"]),
-        ('[model]\nname = "../weights"', ["model.name"]),
-        ('[model]\nname = "./weights"', []),
-        ('[model]\nname = "smollm2-135m"', []),
-        ("[retrieve]\nk = 5", []),
-    ],
-)
-def test_untrusted_project_may_not_lead_outside(tmp_path: Path, line: str, held: list[str]) -> None:
+FREE = [
+    "[retrieve]\nk = 5",
+    "[layout]\nrepeat = 2",
+    '[engine]\nfilter = "none"',
+    '[ui]\ntheme = "nord"',
+    "[rind]\nalpha = 2.0",
+    "[answer]\nmax_tokens = 9",
+]
+HELD = [
+    ('[server]\nurl = "http://example.org"', "server.url"),
+    ('[server]\nkey_env = "HOME"', "server.key_env"),
+    ('[paths]\nmodels = "weights"', "paths.models"),
+    ('[paths]\nindex = ["docs"]', "paths.index"),
+    ('[model]\nname = "scripted:evil.toml"', "model.name"),
+    ('[model]\nname = "owner/repo"', "model.name"),
+    ('[model]\nname = "sub/../../outside"', "model.name"),
+    ('[model]\nname = "smollm2-135m"', "model.name"),
+    ("[model]\ncache_mb = 900000", "model.cache_mb"),
+    ('[memory]\nmode = "off"', "memory.mode"),
+    ('[memory]\nfilter = "none"', "memory.filter"),
+    ("[memory]\nskip_confidence = 0.0", "memory.skip_confidence"),
+    ('[engine]\npolicy = "none"', "engine.policy"),
+    ('[index]\ncollection = "other"', "index.collection"),
+    ('[index]\nmilvus = "http://example.org"', "index.milvus"),
+    ("[index]\nmax_file_mb = 900", "index.max_file_mb"),
+]
+
+
+@pytest.mark.parametrize("line", FREE)
+def test_any_folder_may_set_how_answers_look_and_are_sought(tmp_path: Path, line: str) -> None:
     project = tmp_path / "mindchat.toml"
     project.write_text(line)
     loaded = load_config(project_file=project, environ={})
-    assert (loaded.config == Config()) is bool(held)
-    assert [key for note in loaded.notes for key in held if key in note] == held
-    assert len(loaded.notes) == bool(held)
-    trusted = load_config(project_file=project, trusted=True, environ={})
-    assert trusted.config != Config()
-    assert trusted.notes == ()
+    assert (loaded.config == Config(), loaded.notes) == (False, ())
 
 
-def test_a_link_does_not_lead_an_untrusted_project_outside(tmp_path: Path) -> None:
-    folder, outside = tmp_path / "project", tmp_path / "outside"
-    folder.mkdir()
-    outside.mkdir()
-    (folder / "inside").symlink_to(outside)
-    (folder / "mindchat.toml").write_text('[paths]\nindex = ["inside"]\n')
-    assert load_config(project_file=folder / "mindchat.toml", environ={}).config.paths.index == []
+@pytest.mark.parametrize(("line", "key"), HELD)
+def test_the_rest_waits_for_trust_in_the_files_content(tmp_path: Path, line: str, key: str) -> None:
+    project = tmp_path / "mindchat.toml"
+    project.write_text(line)
+    for trusted in ("", "0" * 64):
+        loaded = load_config(project_file=project, trusted=trusted, environ={})
+        assert loaded.config == Config()
+        assert [key in note for note in loaded.notes] == [True]
+        assert ("has changed since" in loaded.notes[0]) is bool(trusted)
+    known = load_config(project_file=project, trusted=content_hash(project.read_bytes()), environ={})
+    assert (known.config == Config(), known.notes) == (False, ())
+
+
+def test_every_setting_is_free_or_waits() -> None:
+    assert set(PROJECT_SECTIONS) <= {key.partition(".")[0] for key in keys()}
+    waiting = {key.partition(".")[0] for key in keys() if needs_trust(key)}
+    assert {"model", "server", "paths", "memory", "index", "engine"} <= waiting
+
+
+HOSTILE = {
+    "4,000 unknown keys": "[retrieve]\n" + "".join(f"key_{n} = {n}\n" for n in range(4000)),
+    "4,000 unknown sections": "".join(f"[section_{n}]\nk = {n}\n" for n in range(4000)),
+    "lists in lists": "v = " + "[" * 5000 + "]" * 5000,
+    "tables in tables": "v = " + "{a = " * 5000 + "1" + "}" * 5000,
+    "a long dotted key": ".".join(["a"] * 20000) + " = 1",
+    "a large file": "# " + "x" * MAX_FILE_BYTES,
+    "a key with control characters": '["\\u001b[31m"]\nk = 1',
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_file_is_reported_soon_and_shortly(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "mindchat.toml"
+    file.write_text(HOSTILE[kind], encoding="utf-8")
+    began = time.perf_counter()
+    found, problems = read_file(file)
+    assert time.perf_counter() - began < 5
+    assert found == []
+    assert 0 < len(problems) <= MAX_PROBLEMS + 1
+    assert all(len(str(problem)) < 600 and "\x1b" not in str(problem) for problem in problems)
 
 
 def test_unreadable_and_broken_files_are_problems(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import typer
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
 from mindchat.cli.command_runner import Reported
-from mindchat.cli.load_settings import load, project_file, set_trust, trusted_folders
+from mindchat.cli.load_settings import load, project_file, set_trust, trusted_files
 from mindchat.cli.output import Narrator, write, write_json, write_table
 from mindchat.config import Config, Origin, keys, load_config
 from mindchat.paths import find_paths
@@ -92,11 +92,11 @@ def trust(
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Let this folder's mindchat.toml set servers, keys and paths outside the folder."""
+    """Let this folder's mindchat.toml, as it is now, set everything: model, server, paths, memory. A change of the file ends the trust."""
     paths = find_paths()
     set_trust(paths, folder, not revoke)
     if json:
-        write_json({"folder": str(folder.resolve()), "trusted": not revoke, "all": trusted_folders(paths)})
+        write_json({"folder": str(folder.resolve()), "trusted": not revoke, "all": sorted(trusted_files(paths))})
     else:
         verb = "no longer trusted" if revoke else "trusted"
         write(f"{folder.resolve()} is {verb}.")

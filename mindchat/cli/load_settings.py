@@ -1,6 +1,6 @@
-"""From flags, files and environment to a configuration and its paths; and which project folders are trusted.
+"""From flags, files and environment to a configuration and its paths; and which project files are trusted.
 
-Owns: Setup, load, the list of trusted folders. Does not own: merging and checking (mindchat.config).
+Owns: Setup, load, the list of trusted files. Does not own: merging and checking (mindchat.config).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from mindchat.cli.output import Narrator
-from mindchat.config import Config, Loaded, load_config
+from mindchat.config import Config, Loaded, content_hash, load_config
 from mindchat.errors import MindChatError
 from mindchat.paths import Paths, find_paths, private
 from mindchat.storage.atomic import write_atomic
@@ -41,7 +41,7 @@ def load(assignments: Sequence[str] = (), flags: Mapping[str, object] | None = N
     loaded = load_config(
         user_file=paths.config_file,
         project_file=project_file(),
-        trusted=is_trusted(paths, Path.cwd()),
+        trusted=trusted_hash(paths, Path.cwd()),
         assignments=assignments,
         flags=given,
         strict=strict,
@@ -62,26 +62,37 @@ def _trust_file(paths: Paths) -> Path:
     return paths.state / "trusted.json"
 
 
-def trusted_folders(paths: Paths) -> list[str]:
-    """Absolute paths of all folders whose mindchat.toml may say anything."""
+def trusted_files(paths: Paths) -> dict[str, str]:
+    """Absolute path of a folder → content_hash of its mindchat.toml as the user trusted it. Raises MindChatError."""
+    file = _trust_file(paths)
     try:
-        return msgspec.json.decode(_trust_file(paths).read_bytes(), type=list[str])
+        content = file.read_bytes()
+        if content.lstrip().startswith(b"["):  # a list of folders, as earlier versions kept it: it says nothing about contents
+            return {}
+        return msgspec.json.decode(content, type=dict[str, str])
     except FileNotFoundError:
-        return []
-    except (OSError, msgspec.DecodeError) as error:
-        raise MindChatError(f"{_trust_file(paths)} cannot be read: {error}.", "Delete it; then no folder is trusted.") from error
+        return {}
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
+        raise MindChatError(f"{file} cannot be read: {error}.", "Delete it; then no folder is trusted.") from error
 
 
-def is_trusted(paths: Paths, folder: Path) -> bool:
-    """Whether the user has trusted this very folder."""
-    return str(folder.resolve()) in trusted_folders(paths)
+def trusted_hash(paths: Paths, folder: Path) -> str:
+    """The content_hash under which the user has trusted this very folder's mindchat.toml; "" if none."""
+    return trusted_files(paths).get(str(folder.resolve()), "")
 
 
 def set_trust(paths: Paths, folder: Path, trusted: bool) -> None:
-    """Remember or forget that the folder is trusted."""
-    folders = [known for known in trusted_folders(paths) if known != str(folder.resolve())]
+    """Remember the folder's mindchat.toml as it is now, or forget it. Raises MindChatError."""
+    here = str(folder.resolve())
+    known = {name: content for name, content in trusted_files(paths).items() if name != here}
     if trusted:
-        folders.append(str(folder.resolve()))
+        try:
+            known[here] = content_hash((folder / PROJECT_FILE).read_bytes())
+        except OSError as error:
+            raise MindChatError(f"{folder / PROJECT_FILE} cannot be read: {error.strerror}.", "Trust is given to a file's content.") from error
     file = _trust_file(paths)
-    private(file.parent)
-    write_atomic(file, msgspec.json.encode(folders))
+    try:
+        private(file.parent)
+        write_atomic(file, msgspec.json.encode(known))
+    except OSError as error:
+        raise MindChatError(f"{file} cannot be written: {error.strerror}.", "Free some space, then try again.") from error

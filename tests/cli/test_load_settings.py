@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mindchat.cli.app import COMMANDS
-from mindchat.config import keys
+from mindchat.config import Config, keys
 
 from .board import Board, Run
 
@@ -60,7 +60,7 @@ def test_path_and_schema(run: Run, home: Path, tmp_path: Path) -> None:
 def test_trust_is_given_once_and_can_be_taken_back(run: Run, board: Board, tmp_path: Path) -> None:
     (tmp_path / "mindchat.toml").write_text('[server]\nurl = "http://127.0.0.1:9"\n[retrieve]\nk = 6\n')
     first = run("ask", "Who?")
-    assert "server.url: ignored until you trust this folder" in first.err
+    assert "server.url: ignored until you trust the file" in first.err
     assert run("config", "trust", "--json").json["trusted"] is True
     second = run("ask", "Who?")
     assert "trust" not in second.err
@@ -70,15 +70,46 @@ def test_trust_is_given_once_and_can_be_taken_back(run: Run, board: Board, tmp_p
     assert {opened["config"].retrieve.k for opened in board.opened} == {6}
 
 
-def test_trust_is_for_one_folder_only(run: Run, tmp_path: Path) -> None:
+def test_trust_is_for_one_file_as_it_was(run: Run, board: Board, tmp_path: Path) -> None:
+    body = '[server]\nurl = "http://127.0.0.1:9"\n'
     (tmp_path / "inner").mkdir()
+    for folder in (tmp_path, tmp_path / "inner"):
+        (folder / "mindchat.toml").write_text(body)
     run("config", "trust")
-    (tmp_path / "inner" / "mindchat.toml").write_text('[server]\nurl = "http://127.0.0.1:9"\n')
-    from mindchat.cli.load_settings import is_trusted
+    from mindchat.cli.load_settings import trusted_hash
     from mindchat.paths import find_paths
 
-    assert is_trusted(find_paths(), tmp_path)
-    assert not is_trusted(find_paths(), tmp_path / "inner")
+    assert trusted_hash(find_paths(), tmp_path)
+    assert not trusted_hash(find_paths(), tmp_path / "inner")
+    (tmp_path / "mindchat.toml").write_text(body + '[model]\nname = "scripted:evil.toml"\n')
+    changed = run("ask", "Who?")
+    assert "has changed since you trusted it" in changed.err
+    assert (board.opened[0]["config"].server.url, board.opened[0]["config"].model.name) == ("", Config().model.name)
+
+
+def test_trust_of_an_earlier_version_counts_no_longer(run: Run, board: Board, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mindchat.toml").write_text('[server]\nurl = "http://127.0.0.1:9"\n')
+    from mindchat.paths import find_paths
+
+    file = find_paths().state / "trusted.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps([str(tmp_path.resolve())]))
+    assert "ignored until you trust" in run("ask", "Who?").err
+    assert run("config", "trust").code == 0
+    assert "ignored" not in run("ask", "Who?").err
+
+
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), PermissionError(13, "Permission denied")])
+def test_a_trust_file_that_cannot_be_written_is_said(run: Run, board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError) -> None:
+    (tmp_path / "mindchat.toml").write_text("[retrieve]\nk = 3\n")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("mindchat.cli.load_settings.write_atomic", refuse)
+    refused = run("config", "trust")
+    assert refused.code == 1
+    assert "cannot be written" in refused.err
 
 
 def test_paths(run: Run, home: Path) -> None:

@@ -7,10 +7,8 @@ Does not own: formats (readers), the worker's own side (worker).
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mindchat import child_process
 from mindchat.config import IndexSection
 from mindchat.corpus.reading.readers import reader_for
 from mindchat.corpus.reading.worker import Answer, Ask, Ended, Got, receive_answer, send
@@ -125,11 +124,9 @@ class _Worker:
     """The child process and a thread that takes its frames."""
 
     def __init__(self) -> None:
-        # the child finds the package wherever this process found it; -P: never in the current folder, where the documents may be
-        home = str(Path(__file__).resolve().parents[3])
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join([home, *(path for path in sys.path if path)])}
-        command = [sys.executable, "-P", "-m", "mindchat.corpus.reading.worker", str(WORKER_BYTES)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ)
+        arguments = ["-m", "mindchat.corpus.reading.worker", str(WORKER_BYTES)]
+        pipe = subprocess.PIPE
+        self._process = child_process.start(arguments, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         self.answers: queue.Queue[Answer | None] = queue.Queue(maxsize=16)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._take, name="mindchat-reading", daemon=True)

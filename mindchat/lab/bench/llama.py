@@ -79,7 +79,7 @@ def find(python: str = "", gguf: Path | None = None) -> Found | Absent:
         raise UsageError(f"There is no file {file}.", "Give the GGUF file that the model was made from.")
     chosen = python or os.environ.get(PYTHON, "") or sys.executable
     try:
-        probe = subprocess.run([chosen, "-c", "import llama_cpp"], capture_output=True, check=False)
+        probe = subprocess.run([chosen, "-I", "-c", "import llama_cpp"], capture_output=True, check=False)
     except OSError as error:
         raise UsageError(f"{chosen} cannot be started: {error.strerror}.", "Name a Python interpreter that has llama-cpp-python.") from error
     if probe.returncode:
@@ -93,7 +93,7 @@ class Llama:
     def __init__(self, found: Found, *, threads: int, window: int) -> None:
         self.file = found.file
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process; a pipe that nobody reads would fill and block it
-        self._process = subprocess.Popen([found.python, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
+        self._process = subprocess.Popen([found.python, "-I", "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
         try:
             said = self._say({"file": str(found.file), "threads": threads, "window": window}, dict[str, str])
         except BaseException:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mindchat import child_process
 from mindchat.cli import options
 from mindchat.cli.app import sub_app
 from mindchat.cli.load_settings import load
@@ -93,7 +93,7 @@ def startup(
 
 def _start(arguments: Sequence[str]) -> float:
     began = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    child_process.run(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
 
 

@@ -5,8 +5,6 @@ Owns: its flags, loading both models, the peak of memory in a process of its own
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mindchat import child_process
 from mindchat.cli import options
 from mindchat.cli.command_runner import cancelling
 from mindchat.cli.load_settings import Setup, load
@@ -103,11 +102,11 @@ def _peak(setup: Setup, prompt: Any, narrator: Narrator) -> int:
     section = setup.config.model
     narrator.progress(f"memory: {section.arithmetic}")
     chosen = [f"model.name={section.name}", f"model.arithmetic={section.arithmetic}", f"model.threads={section.threads}"]
-    return _measured([sys.executable, "-c", _PEAK, *chosen], msgspec.json.encode(prompt))
+    return _measured(["-c", _PEAK, *chosen], msgspec.json.encode(prompt))
 
 
-def _measured(command: Sequence[str], prompt: bytes) -> int:
-    done = subprocess.run(command, input=prompt, capture_output=True, check=False)
+def _measured(arguments: Sequence[str], prompt: bytes) -> int:
+    done = child_process.run(arguments, input=prompt, capture_output=True)
     if done.returncode:
         raise ResourceError(f"The measurement of memory ended with {done.returncode}.", "Leave it out with --no-peak.")
     return int(done.stdout)

@@ -7,13 +7,13 @@ with --shard i/n) nor the folder, which every machine must see under the same pa
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
 
+from mindchat import child_process
 from mindchat.errors import ResourceError, UsageError
 from mindchat.ports import NEVER, Cancel
 
@@ -31,12 +31,12 @@ class ShardEnded(Struct, frozen=True, tag_field="type", tag="ShardEnded"):
 def command(arguments: Sequence[str], shard: int, of: int) -> list[str]:
     """The process of one shard: the same arguments as this run's, with its own share of the questions and resuming what is there."""
     kept = [argument for argument in arguments if argument != "--resume"]
-    return [sys.executable, "-m", "mindchat", "eval", *kept, "--shard", f"{shard}/{of}", "--resume"]
+    return child_process.command(["-m", "mindchat", "eval", *kept, "--shard", f"{shard}/{of}", "--resume"])
 
 
 def run_shard(words: Sequence[str], folder: str = ".") -> tuple[int, str]:
     """Run one process in a folder to its end: (exit code, last lines of standard error). It is killed if the task is."""
-    done = subprocess.run(list(words), cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(list(words), cwd=folder, env=child_process.environment(), capture_output=True, text=True, errors="replace", check=False)
     return done.returncode, "\n".join(done.stderr.splitlines()[-5:])
 
 

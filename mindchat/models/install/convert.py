@@ -25,6 +25,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from mindchat import child_process
 from mindchat.errors import MindChatError, ModelMissingError, ModelTooLargeError
 from mindchat.models.install.download import TICK
 from mindchat.models.install.hub import OFFLINE
@@ -68,12 +69,10 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
 
 def _run_child(gguf: Path, scratch: Path, name: str, sha256: str) -> Iterator[str]:
     """Run this module as a program; yields the step it is at, again and again."""
-    command = [sys.executable, "-m", "mindchat.models.install.convert", str(gguf), str(scratch), name, sha256]
-    path = os.pathsep.join(part for part in (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")) if part)
+    arguments = ["-m", "mindchat.models.install.convert", str(gguf.resolve()), str(scratch.resolve()), name, sha256]
     with tempfile.TemporaryFile() as complaints:
-        child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env={**os.environ, **OFFLINE, "PYTHONPATH": path}
-        )
+        pipe = subprocess.PIPE
+        child = child_process.start(arguments, environ=OFFLINE, stdin=pipe, stdout=pipe, stderr=complaints)
         said: queue.SimpleQueue[str] = queue.SimpleQueue()
         # a thread, because a pipe cannot be waited for with a time limit on every system
         listener = threading.Thread(target=_listen, args=(child, said), daemon=True)
@@ -92,9 +91,9 @@ def _run_child(gguf: Path, scratch: Path, name: str, sha256: str) -> Iterator[st
             child.kill()
             child.wait()
             listener.join()
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    pipe.close()
+            for end in (child.stdin, child.stdout):
+                if end is not None:
+                    end.close()
 
 
 def _listen(child: subprocess.Popen[bytes], said: queue.SimpleQueue[str]) -> None:

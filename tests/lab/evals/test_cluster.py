@@ -51,7 +51,7 @@ class FakeRay:
 
 def test_a_shard_is_the_same_command_with_its_share() -> None:
     words = command(["a.jsonl", "--policy", "none", "--out", "o", "--resume"], 2, 3)
-    assert words == [sys.executable, "-m", "mindchat", "eval", "a.jsonl", "--policy", "none", "--out", "o", "--shard", "2/3", "--resume"]
+    assert words == [sys.executable, "-P", "-m", "mindchat", "eval", "a.jsonl", "--policy", "none", "--out", "o", "--shard", "2/3", "--resume"]
 
 
 def test_every_shard_is_run_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ STARTERS = {
     "child_process.py": "the one way",
     "tui/clipboard.py": "a clipboard tool, no interpreter",
     "lab/evals/cluster.py": "a shard's command, made by child_process.command",
-    "lab/bench/llama.py": "an interpreter that the user names, with -I",
+    "lab/bench/llama.py": "an interpreter that the user names, started in another folder",
 }
 
 

@@ -79,12 +79,17 @@ def find(python: str = "", gguf: Path | None = None) -> Found | Absent:
         raise UsageError(f"There is no file {file}.", "Give the GGUF file that the model was made from.")
     chosen = python or os.environ.get(PYTHON, "") or sys.executable
     try:
-        probe = subprocess.run([chosen, "-I", "-c", "import llama_cpp"], capture_output=True, check=False)
+        probe = subprocess.run([chosen, "-c", "import llama_cpp"], capture_output=True, check=False, **_apart())
     except OSError as error:
         raise UsageError(f"{chosen} cannot be started: {error.strerror}.", "Name a Python interpreter that has llama-cpp-python.") from error
     if probe.returncode:
         return Absent(f"{chosen} has no llama-cpp-python (--llama-python or {PYTHON} names another interpreter)")
     return Found(chosen, file)
+
+
+def _apart() -> dict[str, Any]:
+    """The interpreter may be an older one, without -P: it is started in a folder where nobody keeps documents."""
+    return {"cwd": sys.prefix, "env": {**os.environ, "PYTHONSAFEPATH": "1"}}
 
 
 class Llama:
@@ -93,9 +98,9 @@ class Llama:
     def __init__(self, found: Found, *, threads: int, window: int) -> None:
         self.file = found.file
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process; a pipe that nobody reads would fill and block it
-        self._process = subprocess.Popen([found.python, "-I", "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
+        self._process = subprocess.Popen([found.python, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, **_apart())
         try:
-            said = self._say({"file": str(found.file), "threads": threads, "window": window}, dict[str, str])
+            said = self._say({"file": str(found.file.resolve()), "threads": threads, "window": window}, dict[str, str])
         except BaseException:
             self.close()
             raise

@@ -269,7 +269,7 @@ from pathlib import Path
 from mindchat.config import Config
 from mindchat.lab.evals.planning import plan
 from mindchat.lab.evals.runner import evaluate
-from tests.evals.scripted import ScriptedSession
+from tests.lab.evals.scripted import ScriptedSession
 
 def reply(config, question, corpus):
     time.sleep(0.004)

@@ -99,8 +99,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.probes.conftest import Reader
-from tests.probes.test_resume import OPTIONS, about
+from tests.lab.probes.conftest import Reader
+from tests.lab.probes.test_resume import OPTIONS, about
 from mindchat.lab.probes.lists import Lists
 from mindchat.lab.probes.running import run
 for event in run(Lists(), OPTIONS, Reader(), about(), out=Path(sys.argv[1])):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.events import Event
-from mindchat.values import Answer, Citation, Fact, Passage, Relation, Sifted, Token, Verdict
+from mindchat.values import Answer, Citation, Fact, Passage, Relation, Sifted, Token, Verdict, foreign_id
 
 State = Literal["waiting", "running", "answered", "failed", "cancelled"]
 STEPS = {
@@ -274,7 +274,7 @@ def _hop_report(hop: HopView) -> dict[str, Any]:
         },
         "entities": [{"text": s.entity.text, "confidence": s.entity.confidence, "kept": s.kept, "why": s.why} for s in hop.sifted],
         "relations": [msgspec.to_builtins(relation) for relation in hop.relations],
-        "passages": [passage.id for passage in hop.passages],
+        "passages": [foreign_id(passage) for passage in hop.passages],
         "memory": [fact.id for fact in hop.facts],
         "skipped": hop.skipped,
         "repeated": hop.repeated,

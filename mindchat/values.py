@@ -309,6 +309,15 @@ class Passage(Struct, frozen=True):
     heading: str = ""
 
 
+def foreign_id(passage: Passage) -> str:
+    """The id that a corpus line brought along, as JSON and evaluation report it; the passage's own id if it has none.
+
+    Two corpora may use one id; then the later passage's own id has its document's number behind it (storage.document_registry).
+    """
+    base, mark, number = passage.id.rpartition("~")
+    return base if mark and number.isdigit() and passage.document.endswith(f"#{base}") else passage.id
+
+
 class Citation(Struct, frozen=True):
     """Where an answer stands in a prompted passage; document text[start:end] == quote."""
 

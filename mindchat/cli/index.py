@@ -23,7 +23,7 @@ from mindchat.cli.output import Narrator, duration, megabytes, write, write_json
 from mindchat.errors import UsageError
 from mindchat.ports import Cancel
 from mindchat.text.clean import clean_line
-from mindchat.values import Passage, Query
+from mindchat.values import Passage, Query, foreign_id
 
 app = sub_app("Add, refresh, search and remove documents.")
 
@@ -192,7 +192,7 @@ def _hit(passage: Passage) -> dict[str, Any]:
     """The contract's form."""
     fields = ("rank", "score", "document", "title", "start", "end", "text", "page", "heading")
     plain = msgspec.to_builtins(passage)
-    return {"rank": passage.rank, "score": passage.score, "document": passage.document, "passage": passage.id} | {
+    return {"rank": passage.rank, "score": passage.score, "document": passage.document, "passage": foreign_id(passage)} | {
         name: plain[name] for name in fields
     }
 

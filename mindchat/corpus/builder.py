@@ -18,6 +18,7 @@ from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Store, link_tree
 from mindchat.corpus.search.impact_matrix import Matrix, from_record
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
+from mindchat.errors import MemoryStoreError
 from mindchat.values import Passage
 
 
@@ -52,11 +53,16 @@ class Builder:
         return self._folder
 
     def offer(self, passage: Passage) -> None:
-        """The next passage of the registry; each id, and each text under the same title, is indexed once."""
-        twin = passage.id if passage.id in self._ids else self._words.setdefault(_same_words(passage), passage.id)
-        if twin != passage.id or passage.id in self._ids:
+        """The next passage of the registry; the same text under the same title is indexed once, with all its places.
+
+        Raises MemoryStoreError if two texts come under one id: the registry gives each passage an id of its own.
+        """
+        twin = self._words.setdefault(_same_words(passage), passage.id)
+        if twin != passage.id:
             self.places.setdefault(twin, []).append(passage.document)
             return
+        if passage.id in self._ids:
+            raise MemoryStoreError(f"Two passages are called {passage.id}.", "mindchat doctor looks at the registry.")
         number, print_ = self._known.get(passage.id, (-1, b""))
         if number >= 0 and print_ == fingerprint(passage):
             self._ids[passage.id] = number
@@ -132,9 +138,12 @@ def read_places(generation: Path) -> dict[str, list[str]]:
 def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
     """How record and matrix of a generation differ from the registry's passages and from each other, one sentence each."""
     known, seen, words = _known(generation), set[str](), set[bytes]()
-    missing = changed = 0
+    missing = changed = twice = 0
     for passage in passages:
-        if passage.id in seen or _same_words(passage) in words:
+        if _same_words(passage) in words:
+            continue
+        if passage.id in seen:
+            twice += 1
             continue
         seen.add(passage.id)
         words.add(_same_words(passage))
@@ -143,6 +152,8 @@ def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
         elif known[passage.id][1] != fingerprint(passage):
             changed += 1
     extra = len(known.keys() - seen)
+    if twice:
+        yield f"{twice:,} passages share an id with another one; mindchat doctor looks at the registry."
     for count, what in ((missing, "missing from the index"), (changed, "older in the index than in the registry"), (extra, "in the index only")):
         if count:
             yield f"{count:,} passages are {what}; mindchat index sync mends it."

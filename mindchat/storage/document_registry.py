@@ -101,12 +101,24 @@ class DocumentRegistry:
         packed = zlib.compress(document.text.encode("utf-8", "surrogatepass"), 6)
         values = (document.uri, document.external_id, document.collection, document.title, packed, sha, document.mtime_ns, document.size, now())
         key = connection.execute(_INSERT, values).lastrowid
-        connection.executemany(_CHUNK, [self._chunk_row(key, document, chunk, i, len(chunks)) for i, chunk in enumerate(chunks)])
+        taken = self._taken(connection, document, int(key or 0))
+        connection.executemany(_CHUNK, [self._chunk_row(key, document, chunk, i, len(chunks), taken) for i, chunk in enumerate(chunks)])
 
     @staticmethod
-    def _chunk_row(key: Any, document: Document, chunk: Chunk, ordinal: int, total: int) -> tuple[Any, ...]:
+    def _taken(connection: sqlite3.Connection, document: Document, key: int) -> bool:
+        """Whether another document of the collection has passages under this one's foreign id: two corpora may both count from 1."""
+        if document.external_id is None:
+            return False
+        sql = """SELECT 1 FROM chunk c JOIN document d ON d.id=c.document_id
+                 WHERE c.passage IN (?, ?) AND d.collection=? AND d.id<>? LIMIT 1"""
+        names = (document.external_id, f"{document.external_id}-0")
+        return connection.execute(sql, (*names, document.collection, key)).fetchone() is not None
+
+    @staticmethod
+    def _chunk_row(key: Any, document: Document, chunk: Chunk, ordinal: int, total: int, taken: bool) -> tuple[Any, ...]:
         sha = _sha(fold(document.text[chunk.start : chunk.end]))
-        return key, sha, ordinal, _passage_id(document, ordinal, total > 1), chunk.start, chunk.end, chunk.page, chunk.heading
+        id_ = _passage_id(document, ordinal, total > 1)
+        return key, sha, ordinal, f"{id_}~{key}" if taken else id_, chunk.start, chunk.end, chunk.page, chunk.heading
 
     @staticmethod
     def _same_chunks(connection: sqlite3.Connection, key: int, chunks: Sequence[Chunk]) -> bool:
@@ -136,8 +148,9 @@ class DocumentRegistry:
         old: dict[str, list[int]] = {}
         for chunk in connection.execute("SELECT id, sha256 FROM chunk WHERE document_id=? ORDER BY status, ordinal", (key,)).fetchall():
             old.setdefault(chunk["sha256"], []).append(chunk["id"])
+        taken = self._taken(connection, document, key)
         for ordinal, chunk in enumerate(chunks):
-            values = self._chunk_row(key, document, chunk, ordinal, len(chunks))
+            values = self._chunk_row(key, document, chunk, ordinal, len(chunks), taken)
             if kept := old.get(values[1]):
                 connection.execute(
                     "UPDATE chunk SET ordinal=?, passage=?, char_start=?, char_end=?, page=?, heading=?, status='active' WHERE id=?",

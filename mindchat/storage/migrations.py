@@ -36,7 +36,7 @@ class Schema(Struct, frozen=True):
     """One SQL file a version, oldest first."""
 
 
-MEMORY = Schema("mindchat.memory", 0x4D494E44, (_SCHEMA / "memory_001_init.sql",))
+MEMORY = Schema("mindchat.memory", 0x4D494E44, (_SCHEMA / "memory_001_init.sql", _SCHEMA / "memory_002_passages.sql"))
 CHATS = Schema("mindchat.chats", 0x4D494E43, (_SCHEMA / "chats_001_init.sql",))
 
 

@@ -47,12 +47,12 @@ def test_a_migration_keeps_rows_and_leaves_a_backup(tmp_path: Path, two: Schema)
     fill(path)
     store = open_store(path, two)
     assert store.value("SELECT count(*) FROM meta") == 3
-    assert store.value("PRAGMA user_version") == 2
+    assert store.value("PRAGMA user_version") == len(two.files)
     assert set(objects(two)) <= {row[0] for row in store.rows("SELECT name FROM sqlite_master")}
     (copy,) = backups(path)
     old = sqlite3.connect(copy)
     assert old.execute("SELECT count(*) FROM meta").fetchone()[0] == 3
-    assert old.execute("PRAGMA user_version").fetchone()[0] == 1
+    assert old.execute("PRAGMA user_version").fetchone()[0] == len(MEMORY.files)
     old.close()
     store.close()
 
@@ -143,5 +143,5 @@ def test_processes_that_start_together_migrate_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     assert run_together(OPEN, str(path)) == [0, 0, 0]
     store = open_store(path, MEMORY)
-    assert store.value("SELECT count(*) FROM _sqlite_migrations") == 1
+    assert store.value("SELECT count(*) FROM _sqlite_migrations") == len(MEMORY.files)
     store.close()

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -98,7 +98,9 @@ class Llama:
     def __init__(self, found: Found, *, threads: int, window: int) -> None:
         self.file = found.file
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process; a pipe that nobody reads would fill and block it
-        self._process = subprocess.Popen([found.python, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, **_apart())
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            [found.python, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, **_apart()
+        )
         try:
             said = self._say({"file": str(found.file.resolve()), "threads": threads, "window": window}, dict[str, str])
         except BaseException:

@@ -8,20 +8,18 @@ Owns: where passages start and end; document.text[start:end] is the passage, to 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from msgspec import Struct
 
-from mindchat.values import Chunk
+from mindchat.ports import NEVER, Cancel
+from mindchat.text.language import language
+from mindchat.text.sentences import sentence_spans, trimmed
+from mindchat.values import Chunk, Span
 
-_PARAGRAPH = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-_SENTENCE = re.compile(  # an end mark, then space and no lower-case letter; each run of marks is tried once, so that time stays linear
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s+[\"'“‘«(\[]*[^\W\d_a-zß-öø-ÿ]|\s+[\"'“‘«(\[]*\d|\s*\n)"
-    r"|[。！？]+[」』”’）]*"
-)
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|Gen|Col|Capt|Lt|Sgt|Rev|Hon|vs|etc|No|Nr|Vol|Fig|Eq|cf|ca|al|approx|[A-Z])|\b[a-z]\.[a-z])\.$"
-)
+_PARAGRAPH = re.compile(r"\n[ \t\n]*\n[ \t]*")
+"""One character class, not a repeated group: a group keeps a place on the stack for each of a million empty lines."""
 _WORD = re.compile(r"\S+")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 
@@ -49,45 +47,49 @@ class Chunker:
     or fewer than counted (tokenizers join across the space between sentences).
     """
 
-    def __init__(self, words: int = 160, count: Callable[[str], int] = count_words) -> None:
+    def __init__(self, words: int = 160, count: Callable[[str], int] = count_words, abbreviations: Set[str] | None = None) -> None:
+        """`abbreviations`: words whose full stop ends no sentence, case folded, without it; None: English ones."""
         self.words, self._count = words, count
+        self._abbreviations = language("en").abbreviations if abbreviations is None else abbreviations
 
-    def split(self, text: str, structure: Sequence[Chunk] | None = None) -> list[Chunk]:
-        """Passages in text order, none empty, none overlapping. `structure`: stretches with their page and heading; None: the whole text."""
+    def split(self, text: str, structure: Sequence[Chunk] | None = None, cancel: Cancel = NEVER) -> list[Chunk]:
+        """Passages in text order, none empty, none overlapping. `structure`: stretches with their page and heading; None: the whole text.
+
+        Time is linear in the text; beside the result, memory holds one passage's sentences. Raises Interrupted soon after `cancel` is set.
+        """
         found = []
         for part in structure if structure is not None else (Chunk(0, len(text)),):
-            for start, end in self._pack(list(self._units(text, part.start, part.end))):
+            for start, end in self._pack(_Ahead(self._units(text, part.start, part.end))):
+                cancel.check()
                 found.append(Chunk(start, end, part.page, part.heading))
         return found
 
-    def _pack(self, units: list[_Unit]) -> Iterator[tuple[int, int]]:
+    def _pack(self, units: _Ahead) -> Iterator[tuple[int, int]]:
         """Greedy, but a paragraph that does not fit opens a new passage if the current one is more than half full."""
-        held: list[_Unit] = []
+        start = end = -1
         size = 0
-        for at, unit in enumerate(units):
-            crowded = size + unit.words > self.words or (held and unit.end - held[0].start > self._longest)
-            if held and (crowded or (unit.opens and 2 * size > self.words and size + self._paragraph(units, at) > self.words)):
-                yield held[0].start, held[-1].end
-                held, size = [], 0
-            held.append(unit)
+        while (unit := units.take()) is not None:
+            crowded = size + unit.words > self.words or unit.end - start > self._longest
+            if size and (crowded or (unit.opens and 2 * size > self.words and size + self._paragraph(unit, units) > self.words)):
+                yield start, end
+                size = 0
+            start, end = (start if size else unit.start), unit.end
             size += unit.words
-        if held:
-            yield held[0].start, held[-1].end
+        if size:
+            yield start, end
 
-    def _paragraph(self, units: Sequence[_Unit], at: int) -> int:
+    def _paragraph(self, unit: _Unit, units: _Ahead) -> int:
         """Words from this unit to the end of its paragraph, counted no further than the budget."""
-        size = units[at].words
-        for unit in units[at + 1 :]:
-            if unit.opens or size > self.words:
-                break
-            size += unit.words
+        size, at = unit.words, 0
+        while size <= self.words and (following := units.peek(at)) is not None and not following.opens:
+            size, at = size + following.words, at + 1
         return size
 
     def _units(self, text: str, start: int, end: int) -> Iterator[_Unit]:
-        for first, last in _spans(_PARAGRAPH, text, start, end):
+        for paragraph in _spans(_PARAGRAPH, text, start, end):
             opens = True
-            for left, right in _sentences(text, first, last):
-                for cut in self._cut(text, left, right):
+            for sentence in sentence_spans(text, self._abbreviations, paragraph.start, paragraph.end, lines=False):
+                for cut in self._cut(text, sentence.start, sentence.end):
                     yield _Unit(*cut, opens)
                     opens = False
 
@@ -125,28 +127,30 @@ class Chunker:
         return 16 * self.words
 
 
-def _spans(separator: re.Pattern[str], text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _spans(separator: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Span]:
     """Stretches between separators, without surrounding white space, none empty."""
     at = start
     for match in separator.finditer(text, start, end):
-        yield from _trim(text, at, match.start())
+        yield from trimmed(text, at, match.start())
         at = match.end()
-    yield from _trim(text, at, end)
+    yield from trimmed(text, at, end)
 
 
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    at = start
-    for match in _SENTENCE.finditer(text, start, end):
-        if not _ABBREVIATION.search(text, max(at, match.start() - 12), match.end()):
-            yield from _trim(text, at, match.end())
-            at = match.end()
-    yield from _trim(text, at, end)
+class _Ahead:
+    """A stream of units that can be looked into as far as the next paragraph is counted."""
 
+    def __init__(self, units: Iterator[_Unit]) -> None:
+        self._units, self._held = units, deque[_Unit]()
 
-def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    if end > start:
-        yield start, end
+    def take(self) -> _Unit | None:
+        """The next unit; None at the end."""
+        return self._held.popleft() if self._held else next(self._units, None)
+
+    def peek(self, at: int) -> _Unit | None:
+        """The unit `at` places behind the one that was taken last; None if there is none."""
+        while len(self._held) <= at:
+            unit = next(self._units, None)
+            if unit is None:
+                return None
+            self._held.append(unit)
+        return self._held[at]

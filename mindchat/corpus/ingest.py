@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mindchat.config import IndexSection
-from mindchat.corpus.chunk import Chunker
+from mindchat.corpus.chunk import Chunker, count_words
 from mindchat.corpus.index import Progress, Update
 from mindchat.corpus.ingest_report import (
     FileFailed,
@@ -35,6 +35,7 @@ from mindchat.corpus.roots import is_gone, is_under, load_roots, save_roots
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import DocumentError, UsageError
 from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.text.language import language_or_english
 from mindchat.values import Chunk, Document
 
 _BATCH_DOCUMENTS = 500
@@ -125,7 +126,9 @@ class _Job:
 
     def __init__(self, registry: Registry, index: SearchIndex, section: IndexSection, cancel: Cancel, count: Count | None = None) -> None:
         self.registry, self.index, self.section, self.cancel = registry, index, section, cancel
-        self.chunker = Chunker(section.chunk_words) if count is None else Chunker(section.chunk_tokens, count)
+        abbreviations = language_or_english(section.language).abbreviations
+        words, counted = (section.chunk_words, count_words) if count is None else (section.chunk_tokens, count)
+        self.chunker = Chunker(words, counted, abbreviations)
         self.resuming = index.pending
         self.known = {row.uri: _Known(row.mtime_ns, row.size) for row in registry.documents(index.collection)}
         self.started = time.monotonic()
@@ -203,7 +206,9 @@ class _Job:
                     if complaints <= MAX_LISTED:
                         yield self._fail(path, entry.reason)
                     continue
-                pieces = entry.chunks if entry.whole and entry.chunks is not None else self.chunker.split(entry.document.text, entry.chunks)
+                pieces = (
+                    entry.chunks if entry.whole and entry.chunks is not None else self.chunker.split(entry.document.text, entry.chunks, self.cancel)
+                )
                 if not pieces:
                     raise DocumentError("holds no text")
                 tally.seen.add(entry.document.uri)

@@ -112,3 +112,8 @@ def language(code: str) -> Language:
         known = ", ".join(sorted(path.stem for path in _FOLDER.glob("*.toml")))
         raise ConfigError(f"There is no language {code!r}.", f"engine.language can be {known}; more are data files in mindchat/languages.")
     return Language(code)
+
+
+def language_or_english(code: str) -> Language:
+    """The language of a code; English where there is no data for it, so that documents of any language can be read."""
+    return language(code if (_FOLDER / f"{code}.toml").is_file() else "en")

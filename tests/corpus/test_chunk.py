@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindchat.corpus.chunk import Chunker, count_words
+from mindchat.corpus.chunk import Chunker, _Ahead, count_words
+from mindchat.errors import Interrupted
+from mindchat.ports import Cancel
 from mindchat.values import Chunk
 
 
@@ -60,3 +64,51 @@ def test_passages_cover_every_visible_character_once_in_order(text, words):
         assert piece == piece.strip() != ""
         assert count_words(piece) <= words
     assert all(a.end <= b.start for a, b in pairwise(chunks))
+
+
+LONG = {
+    "200,000 rows": "\n".join(f"{n},{n * 7},value" for n in range(200_000)),
+    "empty lines": "\n" * 3_000_000 + "end",
+    "empty lines with blanks": "\n \t" * 1_000_000 + "end",
+    "one line": "word " * 600_000,
+    "full stops": "." * 2_000_000,
+    "one word": "x" * 2_000_000,
+    "sentences": "He was here. " * 150_000,
+    "abbreviations": "Mr. " * 400_000,
+    "paragraphs of a word": "a\n\n" * 400_000,
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_time_and_memory_are_linear(kind: str) -> None:
+    """A quadratic step takes minutes for these; what is held beside the result is small."""
+    import tracemalloc
+
+    text = LONG[kind]
+    began = time.perf_counter()
+    found = Chunker().split(text)
+    seconds = time.perf_counter() - began
+    assert found[-1].end == len(text.rstrip())
+    assert seconds < 30
+    tracemalloc.start()
+    for _ in Chunker()._pack(_Ahead(Chunker()._units(text[:200_000], 0, len(text[:200_000])))):
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4_000_000
+
+
+def test_cutting_can_be_left() -> None:
+    wish = Cancel()
+    calls = 0
+
+    def count(piece: str) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1000:
+            wish.set()
+        return count_words(piece)
+
+    with pytest.raises(Interrupted):
+        Chunker(20, count).split("He was here, and there. " * 100_000, None, wish)
+    assert calls < 1100

@@ -444,3 +444,18 @@ def test_a_file_name_that_is_no_unicode_is_named_and_left_out(library, tmp_path)
     assert [reason for _, reason in report.skipped] == ["its name is not valid Unicode"]
     json.dumps(report.to_json(), ensure_ascii=False).encode()
     assert library.find("words") == ["good.txt"]
+
+
+def test_an_endless_line_of_a_corpus_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    from mindchat.corpus.reading.readers.jsonl import MAX_LINE_BYTES, JsonLinesReader
+
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"id": "1", "title": "A", "text": "one"}\n{"id": "2", "text": "')
+        for _ in range(5):
+            file.write(b"x" * (MAX_LINE_BYTES // 4))
+        file.write(b'"}\n{"id": "3", "title": "C", "text": "three"}\n')
+    complaints: list[str] = []
+    read = [document.text for document, _ in JsonLinesReader().read(path, complain=complaints.append)]
+    assert read == ["one", "three"]
+    assert complaints == ["line 2: is longer than 16 MB"]

@@ -19,6 +19,9 @@ from mindchat.errors import DocumentError
 from mindchat.text.clean import clean_line
 from mindchat.values import Chunk, Document
 
+MAX_LINE_BYTES = 16_000_000
+"""Bytes of a line; parsing takes many times as much memory."""
+
 
 class JsonLinesReader(BaseReader):
     """Each line is one document. A corpus line is one passage, however long, and keeps its id."""
@@ -37,6 +40,8 @@ class JsonLinesReader(BaseReader):
         good = 0
         for number, line in _lines(path):
             try:
+                if line is None:
+                    raise ValueError(f"line {number}: is longer than {MAX_LINE_BYTES // 1_000_000} MB")
                 row = _parse(line, number)
                 corpus = _is_corpus(row) if corpus is None else corpus
                 id_, title, text = _corpus_line(row, number) if corpus else _any_line(row, number)
@@ -53,7 +58,8 @@ class JsonLinesReader(BaseReader):
             raise DocumentError(f"{path.name}: has no line that can be read.")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """(number, line) of each line that is not blank; None for one that is longer than MAX_LINE_BYTES."""
     try:
         with path.open("rb") as file:
             start = file.read(4)
@@ -62,9 +68,15 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 decoded = decode(file.read(), path.name).split("\n")
                 yield from ((number, line.encode()) for number, line in enumerate(decoded, 1) if line.strip())
                 return
-            for number, raw in enumerate(file, 1):
+            number = 0
+            while raw := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
                 line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-                if line.strip():
+                if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+                    while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+                        pass
+                    yield number, None
+                elif line.strip():
                     yield number, line
     except OSError as error:
         raise DocumentError(f"{path.name}: cannot be read ({error.strerror or error}).") from error

@@ -149,6 +149,7 @@ class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     matrix: bool = True
     lock_seconds: Weight = 30.0
     max_file_mb: Positive = 50
+    follow_links: bool = False
     read_seconds: Positive = 60
     watch_seconds: Weight = 15.0
     milvus: str = ""

@@ -128,7 +128,12 @@ class DocumentLibrary:
         from mindchat.corpus.watch import look, watch
 
         root, limit = self._indexes[self._own].store.root, self._section.max_file_mb * 1_000_000
-        yield from watch(lambda: load_roots(root), lambda: self.sync(cancel), lambda roots: look(roots, limit, root.parent), interval, cancel)
+        links = self._section.follow_links
+
+        def scan(roots: Sequence[str]) -> Any:
+            return look(roots, limit, root.parent, links)
+
+        yield from watch(lambda: load_roots(root), lambda: self.sync(cancel), scan, interval, cancel)
 
     def remove(self, path: Path) -> Iterator[Any]:
         """Forget what stands at or under the path."""

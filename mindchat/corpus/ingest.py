@@ -153,7 +153,7 @@ class _Job:
             self.absent = self.missing(roots)
             yield from [RootMissing(root, sum(is_under(uri, root) for uri in self.known)) for root in self.absent]
         for root in roots:
-            for item in walk(Path(root), self.section.max_file_mb * 1_000_000, self.index.store.root.parent):
+            for item in walk(Path(root), self.section.max_file_mb * 1_000_000, self.index.store.root.parent, follow_links=self.section.follow_links):
                 self.cancel.check()
                 if isinstance(item, Found):
                     found[str(item.path)] = item

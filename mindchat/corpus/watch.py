@@ -37,11 +37,11 @@ class Scanned(Struct, frozen=True, tag_field="type"):
 WatchEvent = IngestEvent | Scanned
 
 
-def look(roots: Sequence[str], max_bytes: int, own: Path) -> State:
+def look(roots: Sequence[str], max_bytes: int, own: Path, follow_links: bool = False) -> State:
     """Every file that is a document now, and every root that is there."""
     state: State = {root: (0, 0) for root in roots if Path(root).exists()}
     for root in roots:
-        for item in walk(Path(root), max_bytes, own):
+        for item in walk(Path(root), max_bytes, own, follow_links=follow_links):
             if isinstance(item, Found):
                 state[str(item.path)] = (item.mtime_ns, item.size)
     return state

@@ -6,7 +6,10 @@ Owns: finding the encoding, refusing what is no text, line ends, harmless charac
 from __future__ import annotations
 
 import codecs
+import os
+import stat
 from pathlib import Path
+from typing import IO
 
 from mindchat.errors import DocumentError
 from mindchat.text.clean import clean
@@ -73,9 +76,27 @@ def read_text(path: Path) -> str:
     return decode(read_bytes(path), path.name)
 
 
-def read_bytes(path: Path) -> bytes:
-    """A whole file; raises DocumentError naming the reason."""
+def open_regular(path: Path) -> IO[bytes]:
+    """A regular file, opened for reading. Never waits: what has become a pipe since it was seen is refused. Raises OSError, DocumentError."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DocumentError("is no regular file (device, pipe or socket)")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path, most: int = -1) -> bytes:
+    """At most `most` bytes of a regular file; -1: all. Raises DocumentError naming the reason, without the file's name."""
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            return file.read(most)
     except OSError as error:
-        raise DocumentError(f"{path.name}: cannot be read ({error.strerror or error}).") from error
+        raise DocumentError(f"cannot be read ({error.strerror or error})") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """A whole file; raises DocumentError naming file and reason."""
+    try:
+        return read_regular(path)
+    except DocumentError as error:
+        raise DocumentError(f"{path.name}: {error.message}.") from error

@@ -181,8 +181,10 @@ def read_here(path: Path) -> Iterator[Entry | Complaint]:
     while True:
         try:
             found = next(documents, None)
-        except DocumentError:
+        except (DocumentError, OSError) as error:
             yield from _complaints(waiting)
+            if isinstance(error, OSError):  # it was there when the folder was looked through
+                raise DocumentError(f"{path.name}: cannot be read ({error.strerror or error})") from error
             raise
         yield from _complaints(waiting)
         if found is None:

@@ -1,7 +1,7 @@
 """Which files of a folder are documents, and why the others are not.
 
-Owns: hidden, version-control, dependency, secret, minified, special and over-size files; .gitignore and .mindchatignore; links.
-Does not own: whether a readable type has readable content (readers).
+Owns: hidden, version-control, dependency, secret, minified, special and over-size files; links.
+Does not own: ignore files (ignoring.py), whether a readable type has readable content (readers).
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from mindchat.corpus.reading.ignoring import Rules, enter
 from mindchat.corpus.reading.readers import READERS
 from mindchat.text.clean import clean_line
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 _FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages", "CVS", "__MACOSX"})
 _SECRETS = (
@@ -27,7 +24,6 @@ _SECRETS = (
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd",
 )  # fmt: skip
 _GENERATED = ("*.min.js", "*.min.css", "*.min.mjs", "*.map", "*.bundle.js", "package-lock.json", "*.lock")
-_IGNORE_FILES = (".gitignore", ".mindchatignore")
 
 
 class Found(Struct, frozen=True):
@@ -48,39 +44,22 @@ class Passed(Struct, frozen=True):
     """A folder that cannot be looked into now: what is known of its files stays."""
 
 
-class Rules(Struct, frozen=True):
-    """The ignore files that hold in one folder: each with the folder it counts from."""
+class Walk(Struct, frozen=True):
+    """What holds for a whole walk."""
 
-    specs: tuple[tuple[Path, GitIgnoreSpec], ...] = ()
-
-    def ignores(self, path: Path, *, folder: bool) -> bool:
-        """Whether the last matching pattern of the nearest file excludes the path."""
-        for base, spec in reversed(self.specs):
-            name = path.relative_to(base).as_posix() + ("/" if folder else "")
-            verdict = spec.check_file(name).include
-            if verdict is not None:
-                return verdict
-        return False
-
-    def enter(self, folder: Path) -> Rules:
-        """The rules inside a subfolder."""
-        specs = list(self.specs)
-        for name in _IGNORE_FILES:
-            if (folder / name).is_file():
-                import pathspec
-
-                try:
-                    lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
-                    specs.append((folder, pathspec.GitIgnoreSpec.from_lines(lines)))
-                except (OSError, ValueError):
-                    continue  # an ignore file that cannot be read ignores nothing
-        return Rules(tuple(specs))
+    root: Path
+    max_bytes: int
+    follow_links: bool
+    """Whether links may lead out of the root."""
+    visited: set[tuple[int, int]]
+    """Folders and files that were met, by device and inode."""
 
 
-def walk(root: Path, max_bytes: int, own: Path | None = None) -> Iterator[Found | Passed]:
+def walk(root: Path, max_bytes: int, own: Path | None = None, *, follow_links: bool = False) -> Iterator[Found | Passed]:
     """All files under a folder, or the one file, in a stable order. A file that was named itself is only refused for what it is.
 
-    `own` is MindChat's own folder, which is never read.
+    `own` is MindChat's own folder, which is never read. `follow_links`: also what links show outside the folder.
+    What cannot be read, or changes meanwhile, is passed with its reason; nothing ends the walk.
     """
     try:
         root = root.resolve(strict=True)
@@ -88,7 +67,7 @@ def walk(root: Path, max_bytes: int, own: Path | None = None) -> Iterator[Found 
         yield Passed(str(root), f"cannot be found ({getattr(error, 'strerror', None) or error})")
         return
     if root.is_dir():
-        yield from _walk(root, Rules(), max_bytes, _seen(own))
+        yield from _walk(Walk(root, max_bytes, follow_links, _seen(own)))
     else:
         yield _judge(root, max_bytes, named=True)
 
@@ -102,34 +81,56 @@ def _seen(own: Path | None) -> set[tuple[int, int]]:
     return {(status.st_dev, status.st_ino)} if status is not None else set()
 
 
-def _walk(folder: Path, rules: Rules, max_bytes: int, visited: set[tuple[int, int]]) -> Iterator[Found | Passed]:
+def _walk(whole: Walk) -> Iterator[Found | Passed]:
+    """Depth first, on a stack of our own: folders may be nested deeper than Python's calls."""
+    stack: list[Iterator[tuple[Path, Rules] | Found | Passed]] = [iter([(whole.root, Rules())])]
+    while stack:
+        item = next(stack[-1], None)
+        if item is None:
+            stack.pop()
+        elif isinstance(item, tuple):
+            stack.append(_folder(*item, whole))
+        else:
+            yield item
+
+
+def _folder(folder: Path, rules: Rules, whole: Walk) -> Iterator[tuple[Path, Rules] | Found | Passed]:
+    """What stands in one folder: files, what is passed over, and subfolders to go on with."""
     try:
         status = folder.stat()
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         yield Passed(str(folder), f"folder cannot be read ({error.strerror or error})", unknown=True)
         return
-    if (status.st_dev, status.st_ino) in visited:
+    if (status.st_dev, status.st_ino) in whole.visited:
         yield Passed(str(folder), "read already (a link), or MindChat's own files")
         return
-    visited.add((status.st_dev, status.st_ino))
-    rules = rules.enter(folder)
-    for entry in entries:
-        path = Path(entry.path)
-        if not _is_unicode(entry.name):
-            yield Passed(entry.path.encode("utf-8", "replace").decode(), "its name is not valid Unicode")
-            continue
-        try:
-            is_folder = entry.is_dir()
-        except OSError:
-            is_folder = False
-        if reason := _outer_reason(entry.name, path, is_folder, rules):
-            if reason != "hidden":  # hidden files are too many to name; what they are is known
-                yield Passed(str(path), reason)
-        elif is_folder:
-            yield from _walk(path, rules, max_bytes, visited)
-        else:
-            yield _once(path, _judge(path, max_bytes, named=False), visited)
+    whole.visited.add((status.st_dev, status.st_ino))
+    entered = enter(rules, folder)
+    yield from [Passed(str(file), fault) for file, fault in entered.faults]
+    if entered.closed:
+        yield Passed(str(folder), f"left out: {entered.closed}", unknown=True)
+        return
+    for entry in entries:  # one after the other: what a subfolder holds counts as met before what follows it
+        if (item := _entry(entry, entered.rules, whole)) is not None:
+            yield item
+
+
+def _entry(entry: os.DirEntry[str], rules: Rules, whole: Walk) -> tuple[Path, Rules] | Found | Passed | None:
+    """One name in a folder; None: hidden, as too many are to name them."""
+    path = Path(entry.path)
+    if not _is_unicode(entry.name):
+        return Passed(entry.path.encode("utf-8", "replace").decode(), "its name is not valid Unicode")
+    try:
+        is_folder = entry.is_dir()
+        outside = entry.is_symlink() and not whole.follow_links and not path.resolve().is_relative_to(whole.root)
+    except (OSError, RuntimeError):
+        is_folder = outside = False
+    if reason := _outer_reason(entry.name, path, is_folder, rules):
+        return Passed(str(path), reason) if reason != "hidden" else None
+    if outside:
+        return Passed(str(path), "link that leads out of the folder (index.follow_links)")
+    return (path, rules) if is_folder else _once(path, _judge(path, whole.max_bytes, named=False), whole.visited)
 
 
 def _is_unicode(name: str) -> bool:
@@ -155,7 +156,10 @@ def _once(path: Path, item: Found | Passed, visited: set[tuple[int, int]]) -> Fo
     """A file that several links lead to is read once."""
     if isinstance(item, Passed):
         return item
-    status = item.path.stat()
+    try:
+        status = item.path.stat()
+    except OSError as error:
+        return Passed(str(path), f"gone while the folder was looked through ({error.strerror or error})")
     if (status.st_dev, status.st_ino) in visited:
         return Passed(str(path), "link to a file that was read already")
     visited.add((status.st_dev, status.st_ino))

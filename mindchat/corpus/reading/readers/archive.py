@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from mindchat.corpus.reading.encoding import open_regular
 from mindchat.errors import DocumentError
 
 MAX_UNPACKED = 300_000_000
@@ -21,7 +22,7 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 def open_archive(path: Path) -> zipfile.ZipFile:
     """The archive, after looking at what it claims. zipfile never reads more of a member than the claim. Raises DocumentError."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(8)
         if start == _OLE:
             raise DocumentError("is encrypted with a password, or in an old binary format")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mindchat.corpus.reading.encoding import decode, normalise
+from mindchat.corpus.reading.encoding import decode, normalise, open_regular
 from mindchat.corpus.reading.readers import BaseReader, Complain
 from mindchat.corpus.reading.readers.flat import flatten
 from mindchat.errors import DocumentError
@@ -61,7 +61,7 @@ class JsonLinesReader(BaseReader):
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """(number, line) of each line that is not blank; None for one that is longer than MAX_LINE_BYTES."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(4)
             file.seek(0)
             if start[:2] in (b"\xff\xfe", b"\xfe\xff"):

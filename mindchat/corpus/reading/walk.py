@@ -98,7 +98,8 @@ def _folder(folder: Path, rules: Rules, whole: Walk) -> Iterator[tuple[Path, Rul
     """What stands in one folder: files, what is passed over, and subfolders to go on with."""
     try:
         status = folder.stat()
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         yield Passed(str(folder), f"folder cannot be read ({error.strerror or error})", unknown=True)
         return

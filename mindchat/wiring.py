@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mindchat import __version__
-from mindchat.config import Config, IndexSection, ModelSection, ServerSection, load_config
+from mindchat.config import Config, IndexSection, ModelSection, RetrieveSection, ServerSection, load_config
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.pace import PaceFile
@@ -170,7 +170,8 @@ def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bo
 
         facts = FactMemory(paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name)
     chats = None if incognito else open_chats(paths)
-    return Rooms(paths, registry, DocumentLibrary(paths.index, config.index, registry, within, config.paths.index), facts, chats, project)
+    library = DocumentLibrary(paths.index, config.index, registry, within, config.paths.index, config.retrieve)
+    return Rooms(paths, registry, library, facts, chats, project)
 
 
 def open_library(config: Config, paths: Paths) -> DocumentLibrary:
@@ -178,7 +179,7 @@ def open_library(config: Config, paths: Paths) -> DocumentLibrary:
     from mindchat.storage.document_registry import DocumentRegistry
 
     private(paths.data)
-    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), always=config.paths.index)
+    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), (), config.paths.index, config.retrieve)
 
 
 def open_chats(paths: Paths) -> ChatStore:
@@ -243,7 +244,7 @@ class Bench:
         self._paths, self._fitted = paths, fitted or {}
         self._registry = DocumentRegistry(open_store(None, MEMORY))
         self._models: dict[tuple[ModelSection, ServerSection], Model] = {}
-        self._open: dict[tuple[str, IndexSection], Retriever] = {}
+        self._open: dict[tuple[str, IndexSection, RetrieveSection], Retriever] = {}
         self._memories: dict[str, VolatileMemory] = {}
 
     def make(self, config: Config, corpus: CorpusSpec) -> Session:
@@ -303,10 +304,10 @@ class Bench:
         if corpus.kind == "own":
             from mindchat.corpus.search.memory_index import MemoryIndex
 
-            return MemoryIndex(_passages(corpus.passages), config.index)
+            return MemoryIndex(_passages(corpus.passages), config.index, None, config.retrieve)
         if corpus.kind != "open":
             return GivenPassages()
-        key = (corpus.path, config.index)
+        key = (corpus.path, config.index, config.retrieve)
         if key not in self._open:
             self._open[key] = self._open_corpus(Path(corpus.path).resolve(), config)
         return self._open[key]
@@ -316,7 +317,7 @@ class Bench:
         from mindchat.storage.document_registry import DocumentRegistry
 
         home = private(self._paths.cache / "corpora" / hashlib.sha256(str(path).encode()).hexdigest()[:16])
-        library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"))
+        library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"), retrieve=config.retrieve)
         for _ in library.add([path]):
             pass
         return library

@@ -100,6 +100,9 @@ class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only
     k: Positive = 3
     keep: Literal["replace", "accumulate"] = "accumulate"
     max_passages: Positive = 8
+    links: Literal["on", "off"] = "on"
+    link_weight: Weight = 0.8
+    link_depth: Annotated[int, Meta(ge=1, le=2)] = 2
 
 
 class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mindchat.config import IndexSection
+from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.index import Index
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
@@ -25,8 +25,16 @@ DEMO = "demo"
 class DocumentLibrary:
     """session.Library over a registry and one index a collection. Usable from several threads for searching."""
 
-    def __init__(self, folder: Path, section: IndexSection, registry: Registry, within: Sequence[Path] = (), always: Sequence[str] = ()) -> None:
-        self._section = section
+    def __init__(
+        self,
+        folder: Path,
+        section: IndexSection,
+        registry: Registry,
+        within: Sequence[Path] = (),
+        always: Sequence[str] = (),
+        retrieve: RetrieveSection | None = None,
+    ) -> None:
+        self._section, self._retrieve = section, retrieve or RetrieveSection()
         self._registry = registry
         self._within = tuple(str(path.expanduser().resolve()) for path in within)
         self._own = section.collection
@@ -38,17 +46,22 @@ class DocumentLibrary:
         """Sentences about repairs, for whoever shows them; drained by take_notices()."""
         self.count: Callable[[str], int] | None = None
         """Tokens of a text by the loaded model's tokenizer, while one is loaded: passages are then cut to index.chunk_tokens."""
-        self._indexes = {self._own: self._make(folder, self._own), DEMO: Index(folder, section, registry, DEMO, notify=self.notices.append)}
+        self._indexes = {self._own: self._make(folder, self._own), DEMO: self._here(folder, DEMO)}
         self._demo_ready = False
         self._looked: tuple[str, bool] | None = None
 
     def _make(self, folder: Path, collection: str) -> SearchIndex:
         """The engine that the settings name; the demo is always searched on this machine."""
         if not self._section.milvus:
-            return Index(folder, self._section, self._registry, collection, notify=self.notices.append)
+            return self._here(folder, collection)
         from mindchat.corpus.search.milvus import MilvusIndex
 
-        return MilvusIndex(folder, self._section, self._registry, collection, notify=self.notices.append)
+        tell = self.notices.append
+        return MilvusIndex(folder, self._section, self._registry, collection, retrieve=self._retrieve, notify=tell)
+
+    def _here(self, folder: Path, collection: str) -> Index:
+        tell = self.notices.append
+        return Index(folder, self._section, self._registry, collection, retrieve=self._retrieve, notify=tell)
 
     @property
     def index(self) -> SearchIndex:
@@ -89,6 +102,10 @@ class DocumentLibrary:
     def search(self, query: Query, k: int) -> Sequence[Passage]:
         """At most k passages of the collection in force, only from under the paths given with --in. Raises IndexMissingError."""
         return self.index.search(query, k, within=self._within)
+
+    def passage(self, id: str) -> Passage | None:
+        """A passage by its id, as Found.source gives it."""
+        return self._registry.passage(id)
 
     def status(self) -> dict[str, Any]:
         """State of the index in force, the folders it was made from, and which of them are gone for now."""

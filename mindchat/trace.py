@@ -7,7 +7,7 @@ Screens, the command line and the evaluation all read a Trace; none of them keep
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.events import Event
-from mindchat.values import Answer, Citation, Fact, Passage, Relation, Sifted, Token, Verdict, foreign_id
+from mindchat.text.clean import clean_line
+from mindchat.values import Answer, Citation, Fact, Found, Passage, Relation, Sifted, Token, Verdict, foreign_id
 
 State = Literal["waiting", "running", "answered", "failed", "cancelled"]
 STEPS = {
@@ -275,10 +276,26 @@ def _hop_report(hop: HopView) -> dict[str, Any]:
         "entities": [{"text": s.entity.text, "confidence": s.entity.confidence, "kept": s.kept, "why": s.why} for s in hop.sifted],
         "relations": [msgspec.to_builtins(relation) for relation in hop.relations],
         "passages": [foreign_id(passage) for passage in hop.passages],
+        "found": [found_report(passage) for passage in hop.passages if passage.found is not None],
         "memory": [fact.id for fact in hop.facts],
         "skipped": hop.skipped,
         "repeated": hop.repeated,
     }
+
+
+def found_report(passage: Passage) -> dict[str, Any]:
+    """Why a passage was found, in the contract's form."""
+    found = passage.found or Found()
+    return {"passage": passage.id, "by": found.by, "name": found.name, "from": found.source}
+
+
+def found_words(passage: Passage, shown: Sequence[Passage]) -> str:
+    """Why a passage was found, where its own words did not bring it: “named in [1]”, by its place among those shown; else ""."""
+    found = passage.found
+    if found is None or found.by != "link":
+        return ""
+    where = next((f"in [{n}]" for n, other in enumerate(shown, 1) if other.id == found.source), "in another passage")
+    return f"named {where if found.source is not None else 'in the question'}: {clean_line(found.name, 60)}"
 
 
 def _citation_report(citation: Citation) -> dict[str, Any]:

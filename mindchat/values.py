@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 Role = Literal["system", "user", "assistant"]
 Channel = Literal["reasoning", "answer"]
@@ -292,6 +292,17 @@ class Chunk(Struct, frozen=True):
     heading: str = ""
 
 
+class Found(Struct, frozen=True):
+    """Why a search answers with a passage."""
+
+    by: Literal["words", "link", "dense", "memory"] = "words"
+    """Its own words, a name that leads to it, its meaning, or memory."""
+    name: str = ""
+    """The name that leads to it, spelt as where it stands; "" if none does."""
+    source: str | None = field(default=None, name="from")
+    """Id of the passage that names it; None: the question does, or nothing."""
+
+
 class Passage(Struct, frozen=True):
     """A chunk as found: text == document.text[start:end]."""
 
@@ -307,6 +318,8 @@ class Passage(Struct, frozen=True):
     """From 1 in a result list; 0 if not from a search."""
     page: int | None = None
     heading: str = ""
+    found: Found | None = None
+    """Why it was found; None if it is not from a search."""
 
 
 def foreign_id(passage: Passage) -> str:

@@ -164,7 +164,8 @@ def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bo
 
         facts = FactMemory(paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name)
     chats = None if incognito else open_chats(paths)
-    return Rooms(paths, registry, DocumentLibrary(paths.index, config.index, registry, within, config.paths.index), facts, chats, project)
+    library = DocumentLibrary(paths.index, config.index, registry, within, config.paths.index, config.retrieve)
+    return Rooms(paths, registry, library, facts, chats, project)
 
 
 def open_library(config: Config, paths: Paths) -> DocumentLibrary:
@@ -172,7 +173,7 @@ def open_library(config: Config, paths: Paths) -> DocumentLibrary:
     from mindchat.storage.document_registry import DocumentRegistry
 
     private(paths.data)
-    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), always=config.paths.index)
+    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), (), config.paths.index, config.retrieve)
 
 
 def open_chats(paths: Paths) -> ChatStore:

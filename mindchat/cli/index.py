@@ -23,6 +23,7 @@ from mindchat.cli.output import Narrator, duration, megabytes, write, write_json
 from mindchat.errors import UsageError
 from mindchat.ports import Cancel
 from mindchat.text.clean import clean_line
+from mindchat.trace import found_report, found_words
 from mindchat.values import Passage, Query, foreign_id
 
 app = sub_app("Add, refresh, search and remove documents.")
@@ -163,6 +164,7 @@ def _cell(value: object) -> str:
 def search(
     query: Annotated[list[str], typer.Argument(help="Words to search for.")],
     k: Annotated[int | None, typer.Option("-k", min=1, help="Passages, best first.")] = None,
+    why: Annotated[bool, typer.Option("--why", help="Also say by which words or names each passage was found.")] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
@@ -184,17 +186,44 @@ def search(
         where = f"{clean_line(passage.document)} [{passage.start}–{passage.end}]"
         write(f"{passage.rank}. {clean_line(passage.title or passage.document)}  ({passage.score:.2f})  {where}")
         write(f"   {clean_line(passage.text, 300)}")
+        if why:
+            write(f"   why: {_path(passage, hits, library.passage)}")
+        elif reason := found_words(passage, hits):
+            write(f"   {reason}")
     if not hits:
         Narrator().note("Nothing found.")
+
+
+def _path(passage: Passage, hits: Sequence[Passage], find: Callable[[str], Passage | None]) -> str:
+    """From what the search began with to the passage, name by name."""
+    steps, here, known = list[str](), passage, {hit.id: hit for hit in hits}
+    for _ in range(len(hits)):
+        found = here.found
+        if found is None or found.by != "link":
+            break
+        steps.append(f"→ “{clean_line(found.name, 80)}” → {_place(here, hits)}")
+        source = found.source and (known.get(found.source) or find(found.source))
+        if not source:
+            return " ".join(["the question", *reversed(steps)])
+        here = source
+    start = "by its words: " if here.found is not None and here.found.by == "words" else ""
+    return " ".join([f"{start}{_place(here, hits)}", *reversed(steps)])
+
+
+def _place(passage: Passage, hits: Sequence[Passage]) -> str:
+    number = next((f"[{hit.rank}] " for hit in hits if hit.id == passage.id), "")
+    return number + clean_line(passage.title or passage.document, 80)
 
 
 def _hit(passage: Passage) -> dict[str, Any]:
     """The contract's form."""
     fields = ("rank", "score", "document", "title", "start", "end", "text", "page", "heading")
     plain = msgspec.to_builtins(passage)
-    return {"rank": passage.rank, "score": passage.score, "document": passage.document, "passage": foreign_id(passage)} | {
-        name: plain[name] for name in fields
-    }
+    return (
+        {"rank": passage.rank, "score": passage.score, "document": passage.document, "passage": foreign_id(passage)}
+        | {name: plain[name] for name in fields}
+        | {"found": found_report(passage)}
+    )
 
 
 @app.command()

@@ -13,7 +13,7 @@ from mindchat import events as ev
 from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
 from mindchat.text.clean import clean_line
-from mindchat.trace import phase_words
+from mindchat.trace import found_words, phase_words
 
 FETCHING = ("downloading", "joining", "converting")
 """Phases of loading that may take minutes, and are announced also where no progress line can be drawn."""
@@ -119,7 +119,11 @@ class TurnNarrator:
             self._out.note(f"  {clean_line(passage.title or passage.document, 60)}: “{clean_line(passage.text, 200)}”")
 
     def _found(self, event: ev.PassagesFound) -> None:
-        titles = ", ".join(clean_line(passage.title or passage.document, 40) for passage in event.passages)
+        reasons = [found_words(passage, event.passages) for passage in event.passages]
+        titles = ", ".join(
+            f"[{n}] " * any(reasons) + clean_line(passage.title or passage.document, 40) + f" ({why})" * bool(why)
+            for n, (passage, why) in enumerate(zip(event.passages, reasons, strict=True), 1)
+        )
         self._out.note(f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}" if event.passages else "found nothing")
 
     def _dropped(self, event: ev.DocumentsDropped) -> None:

@@ -1,4 +1,4 @@
-"""One new generation: what changed goes into a copy of the index of record, then the matrix is derived from it.
+"""One new generation: what changed goes into a copy of the index of record, then matrix and name graph are derived.
 
 Owns: telling new, changed and vanished passages from the registry's stream; passages that stand in several places. Does not own: locks,
 the pointer (generations), when to build (index).
@@ -13,12 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
+from mindchat.corpus.search import names
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.bm25f import Params
-from mindchat.corpus.search.generations import Store, link_tree
+from mindchat.corpus.search.generations import Manifest, Store, link_tree
+from mindchat.corpus.search.graph import Graph, same
 from mindchat.corpus.search.impact_matrix import Matrix, from_record
+from mindchat.corpus.search.weave import woven
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.errors import MemoryStoreError
+from mindchat.ports import Registry
 from mindchat.values import Passage
 
 
@@ -28,7 +32,7 @@ def _same_words(passage: Passage) -> bytes:
 
 
 class Builder:
-    """Collects passages by offer(), then settle(), commit(), derive() in this order; close() in any case."""
+    """Collects passages by offer(), then settle(), commit(), derive(), weave() in this order; close() in any case."""
 
     def __init__(self, store: Store, base: Path | None, analyzer: Analyzer, space: int) -> None:
         """`space`: bytes that must be free before anything is written."""
@@ -99,6 +103,15 @@ class Builder:
         finally:
             record.close()
 
+    def weave(self, registry: Registry, collection: str, base: Graph | None) -> None:
+        """Write the name graph of the record's passages, in the order of the matrix; `base`: the graph before."""
+        record = Record(self.folder / "record")
+        try:
+            order = live_ids(record)
+        finally:
+            record.close()
+        woven(registry, collection, self._analyzer, base, order).save(self.folder / "graph")
+
     def close(self) -> None:
         """Drop what was not finished."""
         if self._writer is not None:
@@ -111,6 +124,11 @@ class Builder:
         if self._writer is None:
             self._writer = Writer(self.folder / "record", self._analyzer, create=self._base is None)
         return self._writer
+
+
+def live_ids(record: Record) -> list[str]:
+    """Passage ids in the order of the matrix's columns and the graph's rows."""
+    return [record.rows.ids[at] for at in np.flatnonzero(record.rows.live).tolist()]
 
 
 def _known(base: Path | None) -> dict[str, tuple[int, bytes]]:
@@ -173,3 +191,19 @@ def _matrix_differences(generation: Path) -> Iterator[str]:
     same = all(np.array_equal(getattr(fresh, name), getattr(stored, name)) for name in ("ends", "columns", "impacts", "document"))
     if not same or list(fresh.terms) != list(stored.terms) or list(fresh.ids) != list(stored.ids):
         yield "The impact matrix differs from the index of record; mindchat index rebuild mends it."
+
+
+def read_graph(generation: Path | None, manifest: Manifest | None) -> Graph | None:
+    """The name graph of a generation, if it was made as graphs are made now."""
+    if generation is None or manifest is None or manifest.graph != names.VERSION:
+        return None
+    return Graph.load(generation / "graph")
+
+
+def graph_differences(generation: Path, manifest: Manifest, registry: Registry, collection: str) -> Iterator[str]:
+    """Whether the name graph is the one that the registry's texts give; one sentence if not."""
+    stored = read_graph(generation, manifest)
+    if stored is not None:
+        order = [id_.decode("utf-8", "surrogatepass") for id_ in stored.ids]
+        if not same(stored, woven(registry, collection, Analyzer(manifest.language), None, order)):
+            yield "The name graph differs from the stored documents; mindchat index rebuild mends it."

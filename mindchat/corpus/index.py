@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace as changed
 
-from mindchat.config import IndexSection
+from mindchat.config import IndexSection, RetrieveSection
+from mindchat.corpus.search import names
 from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.bm25f import Params
-from mindchat.corpus.search.generations import FORMAT, Damaged, Store, full_disk_is_an_error
+from mindchat.corpus.search.generations import FORMAT, Damaged, Manifest, Store, full_disk_is_an_error
 from mindchat.errors import IndexMissingError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
@@ -71,7 +71,7 @@ class Progress(Struct, frozen=True):
     """How far an update is."""
 
     phase: str
-    """index | commit | matrix."""
+    """index | commit | matrix | names."""
     done: int
     total: int
 
@@ -93,8 +93,16 @@ class Index:
     """ports.Retriever over one collection of a registry. Searching is safe from several threads and beside a writer."""
 
     def __init__(
-        self, folder: Path, section: IndexSection, registry: Registry, collection: str = "user", *, notify: Callable[[str], None] | None = None
+        self,
+        folder: Path,
+        section: IndexSection,
+        registry: Registry,
+        collection: str = "user",
+        *,
+        retrieve: RetrieveSection | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
+        self.retrieve = retrieve or RetrieveSection()
         self.store = Store(folder / folder_name(collection))
         self.section, self.registry, self.collection = section, registry, collection
         self.notify = notify or (lambda _: None)
@@ -105,15 +113,7 @@ class Index:
 
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
         """At most k passages, best first, only from documents under one of the paths `within` if given. Raises IndexMissingError."""
-        opened = self._open()
-        found: list[Passage] = []
-        for id_, score in opened.search(query.text, k, within):
-            passage = self.registry.passage(id_)
-            if passage is not None:  # removed since the index was built: it must not answer any more
-                found.append(changed(passage, score=score, rank=len(found) + 1))
-            if len(found) == k:
-                break
-        return found
+        return self._open().search(query.text, k, self.registry.passage, within)
 
     def close(self) -> None:
         """Release open files."""
@@ -138,10 +138,10 @@ class Index:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
                 self.sync()
             try:
-                self._opened = Opened.open(self.store, self._current(), self.section, self.notify)
+                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve)
             except Damaged as error:
                 self._mend(error)
-                self._opened = Opened.open(self.store, self._current(), self.section, self.notify)
+                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve)
             return self._opened
 
     def _current(self) -> str:
@@ -192,10 +192,10 @@ class Index:
         return last
 
     def _update(self, *, full: bool, cancel: Cancel) -> Iterator[Progress | Update]:
-        from mindchat.corpus.builder import Builder
+        from mindchat.corpus.builder import Builder, read_graph
 
         started = time.monotonic()
-        base = None if full else self._base()
+        base, manifest = (None, None) if full else self._base()
         total = self.registry.count(self.collection)[1]
         builder = Builder(self.store, base, Analyzer(self.section.language), total * _BYTES_A_PASSAGE)
         try:
@@ -206,12 +206,15 @@ class Index:
                         cancel.check()
                         yield Progress("index", number, max(total, number))
                 params = params_of(self.section)
-                if builder.settle() or base is None or self._stale(base, params):
+                if builder.settle() or manifest is None or self._stale(manifest, params):
                     yield Progress("commit", total, total)
                     builder.commit()
                     cancel.check()
                     yield Progress("matrix", total, total)
                     passages = builder.derive(params if self.section.matrix else None)
+                    cancel.check()
+                    yield Progress("names", total, total)
+                    builder.weave(self.registry, self.collection, read_graph(base, manifest))
                     cancel.check()
                     name: str | None = self.store.finish(
                         builder.folder, passages=passages, language=self.section.language, params=params, seconds=time.monotonic() - started
@@ -223,25 +226,25 @@ class Index:
             builder.close()
         yield Update(builder.added, builder.deleted, passages, name, time.monotonic() - started, base is None)
 
-    def _stale(self, base: Path, params: Params) -> bool:
-        manifest = self.store.manifest(base.name)
-        return manifest.has_matrix != self.section.matrix or manifest.params != params
+    def _stale(self, manifest: Manifest, params: Params) -> bool:
+        same = manifest.has_matrix == self.section.matrix and manifest.params == params
+        return not same or manifest.graph != names.VERSION
 
-    def _base(self) -> Path | None:
+    def _base(self) -> tuple[Path, Manifest] | tuple[None, None]:
         """The generation to start from; None if there is none, it is damaged, or it was analysed in another way."""
         name = self.store.current()
         if name is None:
-            return None
+            return None, None
         try:
             manifest = self.store.manifest(name)
         except Damaged as error:
             self.notify(f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside.")
             self.store.set_aside(name)
-            return None
+            return None, None
         if (manifest.language, manifest.analysis, manifest.format) != (self.section.language, VERSION, FORMAT):
             self.notify("The index was made with other language settings or by another version; it is rebuilt from the registry.")
-            return None
-        return self.store.root / name
+            return None, None
+        return self.store.root / name, manifest
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -269,16 +272,17 @@ class Index:
 
     def verify(self) -> list[str]:
         """Every difference found between files, manifest, record, matrix and registry, one sentence each; [] if all is well."""
-        from mindchat.corpus.builder import differences
+        from mindchat.corpus.builder import differences, graph_differences
 
         name = self.store.current()
         if name is None:
             return [] if self.registry.count(self.collection)[1] == 0 else ["There is no index although documents are registered."]
         try:
-            self.store.manifest(name)
+            manifest = self.store.manifest(name)
         except Damaged as error:
             return [f"Damaged: {error}."]
         found = list(differences(self.store.root / name, self.registry.passages(self.collection)))
+        found += graph_differences(self.store.root / name, manifest, self.registry, self.collection)
         return [*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found
 
     def forget(self) -> None:

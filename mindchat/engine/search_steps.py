@@ -17,7 +17,7 @@ from mindchat.engine.budget import remembered
 from mindchat.errors import IndexMissingError
 from mindchat.events import Event
 from mindchat.prompts.core import memory_block
-from mindchat.values import Fact, Passage, Query, Recalled
+from mindchat.values import Fact, Found, Passage, Query, Recalled
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
@@ -33,7 +33,7 @@ def look_up(turn: Turn, query: Query, *, repeated: bool = False, joins: bool = F
     known = {passage.id for passage in turn.hop.passages}
     news = [fact for fact in recalled.facts if fact.id not in {f.id for f in turn.hop.facts}]
     if recalled.skip:
-        found: tuple[Passage, ...] = recalled.skip
+        found = tuple(replace(passage, found=Found("memory")) for passage in recalled.skip)
         yield ev.SearchSkipped(found, recalled.why)
     elif repeated:
         found = ()

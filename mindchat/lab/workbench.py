@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mindchat import wiring
-from mindchat.config import Config, IndexSection, ModelSection, ServerSection
+from mindchat.config import Config, IndexSection, ModelSection, RetrieveSection, ServerSection
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.paths import Paths, private
@@ -41,7 +41,7 @@ class Workbench:
         self._paths, self._fitted = paths, fitted or {}
         self._registry = DocumentRegistry(open_store(None, MEMORY))
         self._models: dict[tuple[ModelSection, ServerSection], Model] = {}
-        self._open: dict[tuple[str, IndexSection], Retriever] = {}
+        self._open: dict[tuple[str, IndexSection, RetrieveSection], Retriever] = {}
         self._memories: dict[str, VolatileMemory] = {}
 
     def make(self, config: Config, corpus: CorpusSpec) -> Session:
@@ -101,10 +101,10 @@ class Workbench:
         if corpus.kind == "own":
             from mindchat.corpus.search.memory_index import MemoryIndex
 
-            return MemoryIndex(_passages(corpus.passages), config.index)
+            return MemoryIndex(_passages(corpus.passages), config.index, None, config.retrieve)
         if corpus.kind != "open":
             return GivenPassages()
-        key = (corpus.path, config.index)
+        key = (corpus.path, config.index, config.retrieve)
         if key not in self._open:
             self._open[key] = self._open_corpus(Path(corpus.path).resolve(), config)
         return self._open[key]
@@ -114,7 +114,7 @@ class Workbench:
         from mindchat.storage.document_registry import DocumentRegistry
 
         home = private(self._paths.cache / "corpora" / hashlib.sha256(str(path).encode()).hexdigest()[:16])
-        library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"))
+        library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"), retrieve=config.retrieve)
         for _ in library.add([path]):
             pass
         return library

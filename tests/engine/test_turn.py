@@ -14,7 +14,7 @@ from mindchat.policies import POLICIES
 from mindchat.ports import Cancel
 from mindchat.text.language import language
 from mindchat.trace import fold_all
-from mindchat.values import Fact, Recalled, Signal
+from mindchat.values import Fact, Found, Recalled, Signal
 
 from ..fakes import CURIE, LANG, METROPOLIS, KeywordRetriever, ListMemory, ListRetriever, NoIndex, engine, of, passage, run
 
@@ -202,7 +202,8 @@ def test_memory_speaks_before_the_index_and_may_stand_in_for_it() -> None:
     memory = ListMemory({"Metropolis": Recalled((fact,), (METROPOLIS,), "known")})
     retriever = KeywordRetriever()
     events = run(QUESTION, TAPE, *PLAIN, retriever=retriever, memory=memory)
-    assert of(events, ev.SearchSkipped)[0].passages == (METROPOLIS,)
+    (stored,) = of(events, ev.SearchSkipped)[0].passages
+    assert (stored.id, stored.found) == (METROPOLIS.id, Found("memory"))
     assert retriever.queries == []
     assert [h.subquery for h in memory.harvests] == ["Who directed Metropolis?"]
     assert memory.harvests[0].answer.text == "The film Metropolis was directed by Fritz Lang."

@@ -1,4 +1,4 @@
-"""Search: from terms to ranked passages.
+"""Search that follows names: what passages are about, who names whom, and the rankers that use it.
 
-Owns: the analysis of text, the index on disk and its generations, BM25F, the impact matrix, Milvus. Does not own: reading files (corpus.reading).
+Reading order: names, graph (with weave), links, pagerank, rankers. Nothing here knows which engine scores the words.
 """

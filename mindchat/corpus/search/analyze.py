@@ -26,10 +26,10 @@ STEMMERS = {
 }  # fmt: skip
 """Language code → Snowball algorithm. Other codes index words as they are, only folded."""
 
-_WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])*")  # Indic vowel signs are no word characters to `re`
+WORD = re.compile(r"[^\W_]+(?:[\u0900-\u0963\u0966-\u0dff]+[^\W_]*)*")  # Indic vowel signs are no word characters to `re`
 _NGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
-_RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
-_HAS_NGRAM = re.compile(f"[{_NGRAM}]")
+RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
+HAS_NGRAM = re.compile(f"[{_NGRAM}]")
 
 
 class Analyzer:
@@ -43,8 +43,8 @@ class Analyzer:
     def terms(self, text: str) -> list[bytes]:
         """UTF-8 terms in text order, stop words left out; [] if nothing is searchable."""
         folded = fold(text)
-        words = _WORD.findall(folded)
-        if not folded.isascii() and _HAS_NGRAM.search(folded):
+        words = WORD.findall(folded)
+        if not folded.isascii() and HAS_NGRAM.search(folded):
             words = [piece for word in words for piece in _pieces(word)]
         known, found = self._known, []
         for word in words:
@@ -72,8 +72,8 @@ class Analyzer:
 def _pieces(word: str) -> Sequence[str]:
     """Overlapping bigrams for runs of a script without spaces, other runs whole."""
     pieces: list[str] = []
-    for run in _RUNS.findall(word):
-        if len(run) > 1 and _HAS_NGRAM.match(run):
+    for run in RUNS.findall(word):
+        if len(run) > 1 and HAS_NGRAM.match(run):
             pieces += [run[at : at + 2] for at in range(len(run) - 1)]
         else:
             pieces.append(run)
@@ -88,5 +88,5 @@ def _resources(language: str) -> tuple[frozenset[str], Any]:
     from whoosh.lang.stopwords import stoplists
 
     words = stoplists.get(language, frozenset())
-    pieces = {piece for word in words for piece in _WORD.findall(fold(word))}
+    pieces = {piece for word in words for piece in WORD.findall(fold(word))}
     return frozenset(pieces | {"s", "t"} if language == "en" else pieces), Stemmer.Stemmer(STEMMERS[language], 0)

@@ -6,7 +6,7 @@ Does not own: what is inside a generation.
     CURRENT            name of the generation in use (replaced atomically)
     PENDING            stands while documents have been stored that the index may not know yet
     write.lock         held by the one process that writes; write.lock.json says which
-    gen-000007/        manifest.json, record/ (Whoosh), matrix/, places.json
+    gen-000007/        manifest.json, record/ (Whoosh), matrix/, graph/, places.json
     building-000008/   unfinished; removed by the next writer
 """
 
@@ -29,6 +29,7 @@ from msgspec import Struct
 
 from mindchat.corpus.search import analyze
 from mindchat.corpus.search.bm25f import Params
+from mindchat.corpus.search.names import VERSION as GRAPH_VERSION
 from mindchat.errors import IndexLockedError, ResourceError
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
@@ -56,6 +57,8 @@ class Manifest(Struct, frozen=True):
     seconds: float
     analysis: int = analyze.VERSION
     format: int = FORMAT
+    graph: int = 0
+    """Version of the name graph's making; 0: there is none."""
 
 
 class Store:
@@ -165,7 +168,10 @@ class Store:
         """An empty folder for the next generation; what a killed writer left is removed first."""
         for left in self.root.glob("building-*"):
             shutil.rmtree(left, ignore_errors=True)
-        numbers = [int(path.name[4:]) for path in self.root.glob("gen-*") if path.name[4:].isdigit()]
+        names = [path.name for path in self.root.glob("gen-*")]
+        with contextlib.suppress(OSError):  # whoever still has the damaged one open must see that this is another
+            names.append((self.root / "damaged" / "GENERATION").read_text(encoding="ascii").strip())
+        numbers = [int(name[4:]) for name in names if name[4:].isdigit()]
         folder = self.root / f"building-{max(numbers, default=0) + 1:06d}"
         folder.mkdir()
         return folder
@@ -183,7 +189,8 @@ class Store:
                     path.unlink()
                     continue
                 files[path.relative_to(building).as_posix()] = checksum(path, durable=True)
-        manifest = Manifest(files, passages, language, params, (building / "matrix").is_dir(), _now(), seconds)
+        matrix, graph = (building / "matrix").is_dir(), GRAPH_VERSION if (building / "graph").is_dir() else 0
+        manifest = Manifest(files, passages, language, params, matrix, _now(), seconds, graph=graph)
         write_atomic(building / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
         before = self.current()
         name = building.name.replace("building-", "gen-")
@@ -201,6 +208,7 @@ class Store:
         (self.root / "CURRENT").unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
             (self.root / name).rename(aside)
+            (aside / "GENERATION").write_text(f"{name}\n", encoding="ascii")
 
     def need_space(self, wanted: int) -> None:
         """Refuse early when the disk cannot hold `wanted` more bytes."""

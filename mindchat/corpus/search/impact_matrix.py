@@ -22,7 +22,7 @@ from mindchat.corpus.search.bm25f import FIELDS, Params, field_weight, saturate
 from mindchat.corpus.search.whoosh_index import Dump, Record, Rows
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def mapped(path: Path) -> NDArray[Any]:
     """The array in the file, as a plain view: each access to a numpy.memmap would cost a Python call."""
     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)).view(np.ndarray)
 
@@ -45,8 +45,8 @@ class Strings:
         whole, ends = bytes(self._blob[:]), self._ends.tolist()
         return (whole[start:end] for start, end in pairwise(ends))
 
-    def find(self, wanted: bytes) -> int:
-        """Position in a sorted list, -1 if it is not there."""
+    def place(self, wanted: bytes) -> int:
+        """How many items of a sorted list stand before it: where it is, or would be."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -54,7 +54,12 @@ class Strings:
                 low = middle + 1
             else:
                 high = middle
-        return low if low < len(self) and self[low] == wanted else -1
+        return low
+
+    def find(self, wanted: bytes) -> int:
+        """Position in a sorted list, -1 if it is not there."""
+        at = self.place(wanted)
+        return at if at < len(self) and self[at] == wanted else -1
 
     @staticmethod
     def of(items: Sequence[bytes]) -> Strings:
@@ -71,7 +76,7 @@ class Strings:
     @staticmethod
     def load(folder: Path, name: str) -> Strings:
         """Memory-mapped."""
-        ends = _mapped(folder / f"{name}.npy")
+        ends = mapped(folder / f"{name}.npy")
         with (folder / f"{name}.bin").open("rb") as file:
             # an empty file cannot be mapped
             blob: bytes | mmap.mmap = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if int(ends[-1]) else b""
@@ -117,7 +122,7 @@ class Matrix(Struct, frozen=True):
     def load(folder: Path) -> Matrix:
         """Memory-map all files; raises OSError or ValueError if one is missing or no array."""
         strings = [Strings.load(folder, name) for name in ("terms", "ids", "uris")]
-        ends, columns, impacts, document = (_mapped(folder / f"row_{name}.npy") for name in ("ends", "columns", "impacts", "document"))
+        ends, columns, impacts, document = (mapped(folder / f"row_{name}.npy") for name in ("ends", "columns", "impacts", "document"))
         return Matrix(strings[0], ends, columns, impacts, strings[1], strings[2], document)
 
 

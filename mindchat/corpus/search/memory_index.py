@@ -6,15 +6,18 @@ Owns: ports.Retriever for evaluation, where a question brings its own passages. 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
-from mindchat.config import IndexSection
+from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.search.analyze import Analyzer
+from mindchat.corpus.search.answers import SPARE, Scored, answered, reasoned
 from mindchat.corpus.search.bm25f import FIELDS, Params
-from mindchat.corpus.search.impact_matrix import assemble, best
+from mindchat.corpus.search.graph import Graph
+from mindchat.corpus.search.impact_matrix import assemble
+from mindchat.corpus.search.rankers import chosen, make_ranker
+from mindchat.corpus.search.weave import Weaver
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
 from mindchat.values import Passage, Query
 
@@ -22,13 +25,21 @@ from mindchat.values import Passage, Query
 class MemoryIndex:
     """ports.Retriever over the given passages; ranks exactly as an Index over the same passages would."""
 
-    def __init__(self, passages: Sequence[Passage], section: IndexSection | None = None, analyzer: Analyzer | None = None) -> None:
-        section = section or IndexSection()
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        section: IndexSection | None = None,
+        analyzer: Analyzer | None = None,
+        retrieve: RetrieveSection | None = None,
+    ) -> None:
+        section, retrieve = section or IndexSection(), retrieve or RetrieveSection()
         self._passages = {passage.id: passage for passage in passages}
         self._ids = list(self._passages)
         self._analyzer = analyzer or Analyzer(section.language)
         self._counted = _count(list(self._passages.values()), self._analyzer)
         self._matrix = assemble(*self._counted, Params(section.k1, section.b, section.title_boost))
+        self._graph = _woven(self._passages.values(), self._analyzer) if retrieve.links == "on" else None
+        self._ranker = make_ranker(chosen(retrieve), self._graph, retrieve)
 
     def with_section(self, section: IndexSection) -> MemoryIndex:
         """The same passages with other k1, b and title boost; nothing is counted again."""
@@ -39,8 +50,15 @@ class MemoryIndex:
     def search(self, query: Query, k: int) -> list[Passage]:
         """At most k passages, best first, rank from 1; [] for a query without searchable terms."""
         scores = self._matrix.scores(list(dict.fromkeys(self._analyzer.terms(query.text))))
-        hits = enumerate(best(scores, self._ids, k), 1)
-        return [replace(self._passages[self._ids[at]], score=score, rank=rank) for rank, (at, score) in hits]
+        hits = self._ranker.rank(Scored(scores, self._ids), query.text, k + SPARE) if k > 0 else []
+        return answered(reasoned(hits, self._ids, self._graph), query.text, k, self._passages.get)
+
+
+def _woven(passages: Iterable[Passage], analyzer: Analyzer) -> Graph:
+    weaver = Weaver(analyzer)
+    for passage in passages:
+        weaver.offer(passage)
+    return weaver.graph(passages)
 
 
 def _count(passages: Sequence[Passage], analyzer: Analyzer) -> tuple[Dump, Rows]:

@@ -20,11 +20,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from mindchat.config import IndexSection
+from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.index import IndexStatus, Progress, Update, folder_name
+from mindchat.corpus.milvus_graph import KeptGraph
 from mindchat.corpus.search.analyze import VERSION, Analyzer
+from mindchat.corpus.search.answers import answered
 from mindchat.corpus.search.generations import Store
 from mindchat.corpus.search.milvus_client import Collection, Row, clipped, shown
+from mindchat.corpus.search.rankers import CANDIDATES
 from mindchat.errors import IndexMissingError, ResourceError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.storage.atomic import write_atomic
@@ -48,19 +51,29 @@ class Built(Struct, frozen=True):
     b: float
     title_boost: float
     built: str = ""
+    graph: str = ""
+    """Folder of the name graph beside this file."""
 
     def alike(self, other: Built) -> bool:
         """Whether both were made in the same way, in the same place."""
-        return msgspec.structs.replace(self, name="", built="") == msgspec.structs.replace(other, name="", built="")
+        return msgspec.structs.replace(self, name="", built="", graph="") == msgspec.structs.replace(other, name="", built="", graph="")
 
 
 class MilvusIndex:
     """corpus.searchable.SearchIndex. Searching is safe from several threads."""
 
     def __init__(
-        self, folder: Path, section: IndexSection, registry: Registry, collection: str = "user", *, notify: Callable[[str], None] | None = None
+        self,
+        folder: Path,
+        section: IndexSection,
+        registry: Registry,
+        collection: str = "user",
+        *,
+        retrieve: RetrieveSection | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
         self.store = Store(folder / folder_name(collection))
+        self._names = KeptGraph(self.store.root, registry, collection, retrieve or RetrieveSection())
         self.section, self.registry, self.collection = section, registry, collection
         self.notify = notify or (lambda _: None)
         self._open: Collection | None = None
@@ -73,31 +86,14 @@ class MilvusIndex:
         terms = list(dict.fromkeys(Analyzer(self.section.language).terms(query.text)))[:MAX_TERMS]
         if not terms or k < 1:
             return []
-        roots = [realpath(expanduser(path)) for path in within]
-        limit = 2 * k + 16
+        built, roots = self._built(), [realpath(expanduser(path)) for path in within]
+        name, limit = built.graph if built is not None else "", max(2 * k + 16, CANDIDATES)
         while True:
             hits = collection.search(clipped(terms), min(limit, _MOST_HITS), roots)
-            found = self._distinct(hits, k)
+            found = answered(self._names.rank(hits, query.text, limit, name, roots), query.text, k, self.registry.passage)
             if len(found) == k or len(hits) < limit or limit >= _MOST_HITS:
                 return found
             limit *= 4
-
-    def _distinct(self, hits: Sequence[tuple[str, float]], k: int) -> list[Passage]:
-        """The passages behind the hits, each text under one title once; equal scores in order of id, so that no build order shows."""
-        found: list[Passage] = []
-        seen: set[str] = set()
-        for id_, score in sorted(hits, key=lambda hit: (-hit[1], hit[0])):
-            passage = self.registry.passage(id_)
-            if passage is None:  # removed since: it must not answer any more
-                continue
-            words = "\0".join((passage.title, passage.heading, passage.text))
-            if id_ in seen or words in seen:
-                continue
-            seen |= {id_, words}
-            found.append(msgspec.structs.replace(passage, score=score, rank=len(found) + 1))
-            if len(found) == k:
-                break
-        return found
 
     def _searched(self) -> Collection:
         """The collection that was built; it is built now if there is none, or it is gone from the server."""
@@ -171,11 +167,14 @@ class MilvusIndex:
             if fresh:
                 self._drop(name)
             raise
-        if fresh:
-            wanted = self._wanted(name)
+        wanted = self._wanted(name) if fresh or old is None else old
+        if fresh or change.added or change.deleted or self._names.load(wanted.graph) is None:
+            yield Progress("names", total, total)
+            wanted = msgspec.structs.replace(wanted, graph=self._names.make(wanted.language, old.graph if old else ""))
             write_atomic(self.store.root / "milvus.json", msgspec.json.encode(wanted))
-            if old is not None and old.uri == wanted.uri:
-                self._drop(old.name)
+            self._names.keep_only(wanted.graph)
+        if fresh and old is not None and old.uri == wanted.uri:
+            self._drop(old.name)
         self.store.set_pending(False)
         yield Update(change.added, change.deleted, len(change.kept), name, time.monotonic() - started, fresh)
 
@@ -211,6 +210,7 @@ class MilvusIndex:
             if built is not None:
                 self._drop(built.name)
                 (self.store.root / "milvus.json").unlink()
+                self._names.keep_only("")
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

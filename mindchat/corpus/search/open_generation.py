@@ -9,82 +9,107 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mindchat.config import IndexSection
-from mindchat.corpus.builder import read_places
+from mindchat.config import IndexSection, RetrieveSection
+from mindchat.corpus.builder import live_ids, read_places
+from mindchat.corpus.search import names
 from mindchat.corpus.search.analyze import Analyzer
+from mindchat.corpus.search.answers import SPARE, Scored, answered, reasoned
 from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Damaged, Manifest, Store
-from mindchat.corpus.search.impact_matrix import Matrix, Strings, best, from_record
+from mindchat.corpus.search.graph import Graph
+from mindchat.corpus.search.impact_matrix import Matrix, Strings, from_record
+from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.whoosh_index import Record
+from mindchat.values import Passage
 
 MAX_TERMS = 512
 """Distinct terms of a query that count; a whole page pasted as a question stays fast."""
-_SPARE = 16
-"""Hits offered beyond k, for those whose passage has left the registry since."""
 
 
 class Opened:
     """Immutable once open; safe for several threads."""
 
     def __init__(
-        self, name: str, manifest: Manifest, matrix: Matrix | None, record: Record | None, params: Params, places: dict[str, list[str]]
+        self,
+        name: str,
+        manifest: Manifest,
+        matrix: Matrix | None,
+        record: Record | None,
+        params: Params,
+        places: dict[str, list[str]],
+        graph: Graph | None,
+        retrieve: RetrieveSection,
     ) -> None:
-        self.name, self.manifest = name, manifest
+        self.name, self.manifest, self._graph = name, manifest, graph
+        self._ranker = make_ranker(chosen(retrieve), graph, retrieve)
         self._matrix, self._record, self._params, self._places = matrix, record, params, places
         self._analyzer = Analyzer(manifest.language)
         self._guard = threading.Lock()
+        self._ids: Sequence[str] | None = None
         self._mask = lru_cache(maxsize=8)(self._find_mask)
 
     @staticmethod
-    def open(store: Store, name: str, section: IndexSection, notify: Callable[[str], None]) -> Opened:
-        """Check the files and open; raises Damaged if the index of record is hurt, only notifies if just the matrix is."""
-        manifest, problems = store.examine(name)
-        hurt = [text for path, text in problems if not path.startswith("matrix/")]
+    def open(store: Store, name: str, section: IndexSection, notify: Callable[[str], None], retrieve: RetrieveSection | None = None) -> Opened:
+        """Check the files and open; raises Damaged if the index of record is hurt, only notifies if matrix or graph are."""
+        manifest, all_problems = store.examine(name)
+        hurt = [text for path, text in all_problems if not path.startswith(("matrix/", "graph/"))]
         if hurt:
             raise Damaged(hurt[0])
-        folder = store.root / name
+        problems = [(path, text) for path, text in all_problems if path.startswith("matrix/")]
+        folder, retrieve = store.root / name, retrieve or RetrieveSection()
         params = Params(section.k1, section.b, section.title_boost)
         if manifest.language != section.language:
             notify(f"The index was made for language {manifest.language}; run: mindchat index sync")
         places = read_places(folder)
+        graph = _graph(folder, manifest, [text for path, text in all_problems if path.startswith("graph/")], retrieve, notify)
         if section.matrix and manifest.has_matrix and not problems and manifest.params == params:
-            return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places)
+            return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places, graph, retrieve)
         record = Record(folder / "record")
         if section.matrix and not problems and manifest.has_matrix:
             notify("index.k1, b or title_boost are not those of the index: scores recomputed for this run; mindchat index sync keeps them.")
             matrix = from_record(record, params)
             record.close()
-            return Opened(name, manifest, matrix, None, params, places)
+            return Opened(name, manifest, matrix, None, params, places, graph, retrieve)
         if section.matrix:
             why = problems[0][1] if problems else "it was never made"
             notify(f"The impact matrix cannot be used ({why}); searching the index of record, which is slower. mindchat index rebuild mends it.")
-        return Opened(name, manifest, None, record, params, places)
+        return Opened(name, manifest, None, record, params, places, graph, retrieve)
 
     @property
     def served_by(self) -> str:
         """matrix | whoosh."""
         return "matrix" if self._matrix is not None else "whoosh"
 
-    def search(self, text: str, k: int, within: Sequence[str] = ()) -> list[tuple[str, float]]:
-        """(passage id, score) of at most k + 16 hits, best first; [] for a query without searchable terms."""
+    def search(self, text: str, k: int, passage: Callable[[str], Passage | None], within: Sequence[str] = ()) -> list[Passage]:
+        """At most k passages that `passage` still knows by id, best first, with their reasons; [] without searchable terms."""
+        if k < 1:
+            return []
         with self._guard:  # neither the stemmer nor Whoosh's open files may be shared between threads
             terms = list(dict.fromkeys(self._analyzer.terms(text)))[:MAX_TERMS]
-            if not terms or k < 1:
+            if not terms:
                 return []
-            ids: Strings | Sequence[str]
-            scores: NDArray[np.floating]
-            if self._matrix is not None:
-                scores, ids = self._matrix.scores(terms), self._matrix.ids
-            else:
-                assert self._record is not None
-                scores, ids = self._record.scores(terms, self._params), self._record.rows.ids
-            mask = self._mask(tuple(within)) if within else None
-            hits = best(scores, ids, k + _SPARE, mask)
-            return [(name.decode("utf-8", "surrogatepass") if isinstance(name := ids[at], bytes) else name, score) for at, score in hits]
+            scores, ids = self._scores(terms)
+            words = Scored(scores, ids, self._mask(tuple(within)) if within else None)
+            hits = reasoned(self._ranker.rank(words, text, k + SPARE), ids, self._graph)
+        return answered(hits, text, k, passage)
+
+    def _scores(self, terms: Sequence[bytes]) -> tuple[NDArray[np.floating], Strings | Sequence[str]]:
+        """(scores, ids) of the live passages, in the order of matrix and graph."""
+        if self._matrix is not None:
+            return self._matrix.scores(terms), self._matrix.ids
+        assert self._record is not None
+        return self._record.scores(terms, self._params)[self._record.rows.live], self._live_ids()
+
+    def _live_ids(self) -> Sequence[str]:
+        if self._ids is None:
+            assert self._record is not None
+            self._ids = live_ids(self._record)
+        return self._ids
 
     def _find_mask(self, within: tuple[str, ...]) -> NDArray[np.bool_]:
         """Which passages stand in a document at or under one of the paths, in any of their places."""
@@ -101,8 +126,8 @@ class Opened:
         else:
             assert self._record is not None
             rows = self._record.rows
-            mask = np.array([inside(uri) for uri in rows.uris], np.bool_)
-            number = {id_: at for at, id_ in enumerate(rows.ids)} if self._places else {}
+            mask = np.array([inside(uri) for uri in rows.uris], np.bool_)[rows.live]
+            number = {id_: at for at, id_ in enumerate(self._live_ids())} if self._places else {}
         for id_, uris in self._places.items():
             if id_ in number and any(map(inside, uris)):
                 mask[number[id_]] = True
@@ -112,3 +137,14 @@ class Opened:
         """Release files; memory maps go when the last user does."""
         if self._record is not None:
             self._record.close()
+
+
+def _graph(folder: Path, manifest: Manifest, problems: Sequence[str], retrieve: RetrieveSection, notify: Callable[[str], None]) -> Graph | None:
+    """The name graph; None, told, if it cannot be used."""
+    if retrieve.links == "off":
+        return None
+    if problems or manifest.graph != names.VERSION:
+        why = problems[0] if problems else "this index was made without it"
+        notify(f"Names are not followed ({why}); mindchat index rebuild mends it.")
+        return None
+    return Graph.load(folder / "graph")

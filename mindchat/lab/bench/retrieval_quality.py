@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mindchat.config import IndexSection
+from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.reading.readers.jsonl import JsonLinesReader
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.errors import UsageError
@@ -130,7 +130,7 @@ def grid(
     from mindchat.corpus.search.memory_index import MemoryIndex
 
     for corpus, file in datasets:
-        questions, base = load_questions(file), MemoryIndex(load_corpus(corpus), analyzer=Analyzer(language))
+        questions, base = load_questions(file), MemoryIndex(load_corpus(corpus), None, Analyzer(language), RetrieveSection(links="off"))
         for k1, b, boost in itertools.product(k1s, bs, boosts):
             index = base.with_section(IndexSection(k1=k1, b=b, title_boost=boost))
             yield Cell(file.name, k1, b, boost, quality(index, questions[::2], k), quality(index, questions[1::2], k))

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from mindchat.events import PromptBuilt
-from mindchat.trace import Trace
+from mindchat.trace import Trace, found_words
 from mindchat.tui.drawable import ACCENT, FAINT, MUTED, STRUCK, TITLE, WARN, bar, block, grouped, line, lines, seconds, short
 from mindchat.tui.widgets.columns import Piece, cells_needed, parted, side_by_side
 from mindchat.tui.widgets.pane import Pane
@@ -111,14 +111,18 @@ def _rule(copy: int, copies: int, folded: bool) -> Content:
 
 def painted_positions(trace: Trace, built: PromptBuilt, width: int) -> Content:
     """Each document's place in each copy."""
-    titles = {passage.id: passage.title for passage in trace.passages}
+    known = {passage.id: passage for passage in trace.passages}
     order = list(dict.fromkeys(passage for copy in built.copies for passage in copy))
     head = "".join(f"{f'copy {n + 1}':>8}" for n in range(len(built.copies)))
     room = max(10, width - 8 * len(built.copies) - 2)
     rows = [line((f"{'position of':<{room}}{head}", MUTED))]
     for passage in order:
         places = "".join(f"{f'#{copy.index(passage) + 1}' if passage in copy else '–':>8}" for copy in built.copies)
-        rows.append(line(f"{short(titles.get(passage) or passage, room - 1):<{room}}", (places, ACCENT)))
+        here = known.get(passage)
+        title = here.title if here is not None else ""
+        rows.append(line(f"{short(title or passage, room - 1):<{room}}", (places, ACCENT)))
+        if here is not None and (why := found_words(here, [known[id] for id in order if id in known])):
+            rows.append(line((f"  {short(why, room - 3)}", FAINT)))
     return lines(rows)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from mindchat.trace import HopView, SentenceView
+from mindchat.trace import HopView, SentenceView, found_words
 from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, bar, block, line, lines, short
 from mindchat.tui.widgets.pane import Pane
 from mindchat.values import Fact, Passage, Sifted
@@ -90,7 +90,10 @@ def painted_hop(hop: HopView, withdrawn: SentenceView | None, width: int) -> Con
     if hop.passages:
         best = max(passage.score for passage in hop.passages)
         rows += [row("found", (f"{len(hop.passages)}, {hop.fresh} new" if not hop.skipped else f"{len(hop.passages)} from memory", MUTED))]
-        rows += [painted_passage(passage, best, width) for passage in hop.passages]
+        for passage in hop.passages:
+            rows.append(painted_passage(passage, best, width))
+            if why := found_words(passage, hop.passages):
+                rows.append(row("", (why, FAINT)))
     return lines(rows)
 
 

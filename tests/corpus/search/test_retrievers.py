@@ -16,7 +16,7 @@ from mindchat.corpus.index import Index
 from mindchat.corpus.search.memory_index import MemoryIndex
 from mindchat.errors import ConfigError, IndexMissingError, ResourceError
 from mindchat.storage.document_registry import DocumentRegistry
-from mindchat.values import Chunk, Document, Passage, Query
+from mindchat.values import Chunk, Document, Found, Passage, Query
 
 ENGINES = ("matrix", "whoosh", "memory", "milvus")
 SYNCED = ("matrix", "whoosh", "milvus")
@@ -160,7 +160,7 @@ def test_changed_removed_and_new_documents(synced: Board) -> None:
     synced.registry.remove(["/dark/glacier.txt"])
     assert "glacier.txt" not in synced.names("river"), "a removed document must not answer even before the sync"
     synced.put({"/d/river.txt": ("Vézère", "Now about zebras."), "/d/new.txt": ("New", "A harp.")})
-    assert synced.names("river") == ["castle.txt"]
+    assert synced.names("rivers") == ["castle.txt"]  # "river" is the name of a file, and so a name
     assert synced.names("zebra") == ["river.txt"]
     assert synced.names("harp") == ["new.txt"]
     assert synced.index.verify() == []
@@ -292,7 +292,7 @@ def test_milvus_reports_progress_in_batches(make: Callable[[str], Board]) -> Non
     board.registry.put([(Document(f"/d/{n}", "T", f"word{n}"), [Chunk(0, len(f"word{n}"))]) for n in range(1200)])
     with board.index.lock():
         steps = list(board.index.updates())
-    assert [(step.phase, step.done) for step in steps[:-1]] == [("index", 500), ("index", 1000), ("commit", 1200)]
+    assert [(step.phase, step.done) for step in steps[:-1]] == [("index", 500), ("index", 1000), ("commit", 1200), ("names", 1200)]
     assert steps[-1].added == 1200
 
 
@@ -338,3 +338,38 @@ def test_milvus_without_the_extra_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     with pytest.raises(ResourceError) as caught:
         connect(IndexSection(milvus="http://localhost:19530"))
     assert "mindchat[milvus]" in caught.value.hint
+
+
+LINKED = {
+    "/n/film.txt": ("Metropolis (1927 film)", "Metropolis is a silent film directed by Fritz Lang."),
+    "/n/lang.txt": ("Fritz Lang", "He was born in Vienna and died in Beverly Hills."),
+    "/far/vienna.txt": ("Vienna", "A city on the Danube, once of the Habsburgs."),
+    "/n/bread.txt": ("Bread", "Flour and water."),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_lead_on_whichever_engine_scores_the_words(make: Callable[[str], Board], engine: str) -> None:
+    board = make(engine)
+    board.put(LINKED)
+    film, lang, city = board.search("silent film")
+    assert [Path(passage.document).name for passage in (film, lang, city)] == ["film.txt", "lang.txt", "vienna.txt"]
+    assert film.found == Found()
+    assert lang.found == Found("link", "Fritz Lang", film.id)
+    assert city.found == Found("link", "Vienna", lang.id)
+    assert [passage.rank for passage in (film, lang, city)] == [1, 2, 3]
+    assert film.score > lang.score > city.score > 0
+    (named, *_) = (passage for passage in board.search("flour, Fritz Lang?") if passage.title == "Bread")
+    assert named.found == Found()
+
+
+@pytest.mark.parametrize("engine", SYNCED)
+def test_names_lead_to_no_place_that_is_not_searched_and_to_nothing_that_is_gone(make: Callable[[str], Board], engine: str) -> None:
+    board = make(engine)
+    board.put(LINKED)
+    assert board.names("silent film", within=["/n"]) == ["film.txt", "lang.txt"]
+    board.registry.remove(["/n/lang.txt"])
+    assert "lang.txt" not in board.names("silent film")
+    board.put({"/n/film.txt": ("Metropolis", "A silent film of Berlin."), "/n/berlin.txt": ("Berlin", "A city.")})
+    assert board.names("silent film", within=["/n"]) == ["film.txt", "berlin.txt"]
+    assert board.index.verify() == []

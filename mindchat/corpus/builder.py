@@ -6,7 +6,6 @@ the pointer (generations), when to build (index).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,13 +16,9 @@ from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Store, link_tree
 from mindchat.corpus.search.impact_matrix import Matrix, from_record
+from mindchat.corpus.search.twins import content_key
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.values import Passage
-
-
-def _same_words(passage: Passage) -> bytes:
-    whole = "\0".join((passage.title, passage.heading, passage.text))
-    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class Builder:
@@ -52,8 +47,8 @@ class Builder:
         return self._folder
 
     def offer(self, passage: Passage) -> None:
-        """The next passage of the registry; each id, and each text under the same title, is indexed once."""
-        twin = passage.id if passage.id in self._ids else self._words.setdefault(_same_words(passage), passage.id)
+        """The next passage of the registry; each id, and each content (twins.content_key), is indexed once."""
+        twin = passage.id if passage.id in self._ids else self._words.setdefault(content_key(passage), passage.id)
         if twin != passage.id or passage.id in self._ids:
             self.places.setdefault(twin, []).append(passage.document)
             return
@@ -134,10 +129,10 @@ def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
     known, seen, words = _known(generation), set[str](), set[bytes]()
     missing = changed = 0
     for passage in passages:
-        if passage.id in seen or _same_words(passage) in words:
+        if passage.id in seen or content_key(passage) in words:
             continue
         seen.add(passage.id)
-        words.add(_same_words(passage))
+        words.add(content_key(passage))
         if passage.id not in known:
             missing += 1
         elif known[passage.id][1] != fingerprint(passage):

@@ -23,6 +23,7 @@ from mindchat.config import IndexSection
 from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import FORMAT, Damaged, Store, full_disk_is_an_error
+from mindchat.corpus.search.narrow import Narrowing, scan, times_of
 from mindchat.errors import IndexMissingError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
@@ -104,12 +105,17 @@ class Index:
     # ── searching ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
-        """At most k passages, best first, only from documents under one of the paths `within` if given. Raises IndexMissingError."""
+        """See SearchIndex.search."""
         opened = self._open()
+        narrowing = Narrowing(query, within, times_of(self.registry, self.collection))
+        hits = opened.search(query.text, k, narrowing)
+        if hits is None:
+            return scan(self.registry, self.collection, narrowing, k)
         found: list[Passage] = []
-        for id_, score in opened.search(query.text, k, within):
+        for id_, score in hits:
             passage = self.registry.passage(id_)
-            if passage is not None:  # removed since the index was built: it must not answer any more
+            # None: removed since the index was built; it must not answer any more
+            if passage is not None and narrowing.accepts(passage):
                 found.append(changed(passage, score=score, rank=len(found) + 1))
             if len(found) == k:
                 break

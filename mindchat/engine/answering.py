@@ -106,7 +106,7 @@ def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]
 
     A single name at the very beginning is left out: a question's first word is capitalised for other reasons.
     """
-    held = set(_WORDS.findall(_folded(" ".join(f"{passage.title} {passage.text}" for passage in read))[0]))
+    held = set(_WORDS.findall(_folded(" ".join(f"{passage.name} {passage.text}" for passage in read))[0]))
     found = []
     for name, start, _, kind in find_names(question, words):
         parts = [part for part in _WORDS.findall(_folded(name)[0]) if len(part) > 2]

@@ -1,4 +1,1 @@
-"""Search: from terms to ranked passages.
-
-Owns: the analysis of text, the index on disk and its generations, BM25F, the impact matrix, Milvus. Does not own: reading files (corpus.reading).
-"""
+"""What a search does beyond scoring words: reading the query, names that no document has."""

@@ -39,6 +39,11 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold())))
 
 
+def unspaced(text: str) -> bool:
+    """Whether something of it belongs to a script that puts no spaces between words."""
+    return _HAS_NGRAM.search(text) is not None
+
+
 class Analyzer:
     """Terms of one language. Instances are cheap to make and keep a cache of stems; not shared between threads while indexing."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,8 +16,11 @@ from mindchat.config import IndexSection
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.bm25f import FIELDS, Params
 from mindchat.corpus.search.impact_matrix import assemble, best
+from mindchat.corpus.search.narrow import Narrowing
+from mindchat.corpus.search.near import Known, Searched, absent
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
-from mindchat.values import Passage, Query
+from mindchat.text.language import Language
+from mindchat.values import Absent, Passage, Query
 
 
 class MemoryIndex:
@@ -38,9 +42,19 @@ class MemoryIndex:
 
     def search(self, query: Query, k: int) -> list[Passage]:
         """At most k passages, best first, rank from 1; [] for a query without searchable terms."""
+        narrowing = Narrowing(query)
         scores = self._matrix.scores(list(dict.fromkeys(self._analyzer.terms(query.text))))
-        hits = enumerate(best(scores, self._ids, k), 1)
-        return [replace(self._passages[self._ids[at]], score=score, rank=rank) for rank, (at, score) in hits]
+        narrow = narrowing.documents or narrowing.phrases
+        hits = [(self._passages[self._ids[at]], score) for at, score in best(scores, self._ids, len(self._ids) if narrow else k)]
+        if narrowing.unseen(self._analyzer.terms(query.text)):
+            hits = [(passage, 0.0) for passage in self._passages.values()]
+        found = (hit for hit in hits if narrowing.allows(hit[0].document) and narrowing.accepts(hit[0]))
+        return [replace(passage, score=score, rank=rank) for rank, (passage, score) in enumerate(islice(found, max(k, 0)), 1)]
+
+    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+        """See ports.KnowsNames."""
+        titles = [passage.title for passage in self._passages.values()]
+        return absent(question, Searched(self.search, lambda: Known(titles), self._analyzer), words)
 
 
 def _count(passages: Sequence[Passage], analyzer: Analyzer) -> tuple[Dump, Rows]:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from os.path import expanduser, realpath
 from pathlib import Path
 
 import msgspec
@@ -25,6 +24,8 @@ from mindchat.corpus.index import IndexStatus, Progress, Update, folder_name
 from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.generations import Store, replace
 from mindchat.corpus.search.milvus_client import Collection, Row, clipped, shown
+from mindchat.corpus.search.narrow import Narrowing, scan, times_of
+from mindchat.corpus.search.twins import content_key
 from mindchat.errors import IndexMissingError, ResourceError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
@@ -70,26 +71,27 @@ class MilvusIndex:
         """See SearchIndex.search. Equal passages of several documents are found once, as the registry's first."""
         collection = self._searched()
         terms = list(dict.fromkeys(Analyzer(self.section.language).terms(query.text)))[:MAX_TERMS]
-        if not terms or k < 1:
-            return []
-        roots = [realpath(expanduser(path)) for path in within]
+        narrowing = Narrowing(query, within, times_of(self.registry, self.collection))
+        if not terms or k < 1 or narrowing.unseen(terms):
+            return scan(self.registry, self.collection, narrowing, k)
+        roots = narrowing.within or narrowing.filters.within
         limit = 2 * k + 16
         while True:
             hits = collection.search(clipped(terms), min(limit, _MOST_HITS), roots)
-            found = self._distinct(hits, k)
+            found = self._distinct(hits, k, narrowing)
             if len(found) == k or len(hits) < limit or limit >= _MOST_HITS:
                 return found
             limit *= 4
 
-    def _distinct(self, hits: Sequence[tuple[str, float]], k: int) -> list[Passage]:
-        """The passages behind the hits, each text under one title once; equal scores in order of id, so that no build order shows."""
+    def _distinct(self, hits: Sequence[tuple[str, str, float]], k: int, narrowing: Narrowing) -> list[Passage]:
+        """The passages behind the hits, each content (twins.content_key) once; equal scores in order of id, so that no build order shows."""
         found: list[Passage] = []
-        seen: set[str] = set()
-        for id_, score in sorted(hits, key=lambda hit: (-hit[1], hit[0])):
-            passage = self.registry.passage(id_)
-            if passage is None:  # removed since: it must not answer any more
+        seen: set[str | bytes] = set()
+        for id_, uri, score in sorted(hits, key=lambda hit: (-hit[2], hit[0])):
+            passage = self.registry.passage(id_) if narrowing.allows(uri) else None
+            if passage is None or not narrowing.accepts(passage):  # None too if it was removed since: it must not answer any more
                 continue
-            words = "\0".join((passage.title, passage.heading, passage.text))
+            words = content_key(passage)
             if id_ in seen or words in seen:
                 continue
             seen |= {id_, words}

@@ -111,7 +111,7 @@ def _rule(copy: int, copies: int, folded: bool) -> Content:
 
 def painted_positions(trace: Trace, built: PromptBuilt, width: int) -> Content:
     """Each document's place in each copy."""
-    titles = {passage.id: passage.title for passage in trace.passages}
+    titles = {passage.id: passage.name for passage in trace.passages}
     order = list(dict.fromkeys(passage for copy in built.copies for passage in copy))
     head = "".join(f"{f'copy {n + 1}':>8}" for n in range(len(built.copies)))
     room = max(10, width - 8 * len(built.copies) - 2)

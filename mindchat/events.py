@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from mindchat.values import Answer, Channel, Fact, Passage, Prompt, Query, Relation, Sifted, Token, Verdict
+from mindchat.values import Absent, Answer, Channel, Fact, Passage, Prompt, Query, Relation, Sifted, Token, Verdict
 
 
 class TurnStarted(Struct, frozen=True, tag_field="type", tag="TurnStarted"):
@@ -44,6 +44,12 @@ class ModelLoading(Struct, frozen=True, tag_field="type", tag="ModelLoading"):
     done: int = 0
     total: int = 0
     seconds: float = 0.0
+
+
+class NamesAbsent(Struct, frozen=True, tag_field="type", tag="NamesAbsent"):
+    """Names of the question that no document has; told before anything is searched or generated, and only if there are any."""
+
+    absent: tuple[Absent, ...]
 
 
 class StepStarted(Struct, frozen=True, tag_field="type", tag="StepStarted"):
@@ -263,6 +269,7 @@ class TurnCancelled(Struct, frozen=True, tag_field="type", tag="TurnCancelled"):
 Event = (
     TurnStarted
     | QuestionRewritten
+    | NamesAbsent
     | ModelLoading
     | StepStarted
     | PromptBuilt

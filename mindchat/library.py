@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.index import Index
+from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
 from mindchat.ports import NEVER, Cancel, Registry
-from mindchat.values import Passage, Query
+from mindchat.text.language import Language
+from mindchat.values import Absent, Passage, Query
+
+if TYPE_CHECKING:
+    from mindchat.corpus.search.near import Known
 
 DEMO = "demo"
 
@@ -49,6 +54,7 @@ class DocumentLibrary:
         self._indexes = {self._own: self._make(folder, self._own), DEMO: self._here(folder, DEMO)}
         self._demo_ready = False
         self._looked: tuple[str, bool] | None = None
+        self._known: tuple[tuple[str, str | None], Known] | None = None
 
     def _make(self, folder: Path, collection: str) -> SearchIndex:
         """The engine that the settings name; the demo is always searched on this machine."""
@@ -100,12 +106,34 @@ class DocumentLibrary:
         return taken
 
     def search(self, query: Query, k: int) -> Sequence[Passage]:
-        """At most k passages of the collection in force, only from under the paths given with --in. Raises IndexMissingError."""
+        """At most k passages of the collection in force, only from under the paths given with --in; see SearchIndex.search."""
         return self.index.search(query, k, within=self._within)
 
     def passage(self, id: str) -> Passage | None:
         """A passage by its id, as Found.source gives it."""
         return self._registry.passage(id)
+
+    def places(self, id: str) -> tuple[str, ...]:
+        """Uris of all documents that hold a passage (ports.Registry.places)."""
+        return self._registry.places(id)
+
+    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+        """The question's names that no searched document has (ports.KnowsNames). Raises IndexMissingError."""
+        from mindchat.corpus.search.near import Searched, absent
+
+        return absent(question, Searched(self.search, self._names, Analyzer(self._section.language)), words)
+
+    def _names(self) -> Known:
+        """Titles of the searched documents, gathered once a generation."""
+        from mindchat.corpus.roots import is_under
+        from mindchat.corpus.search.near import Known
+
+        key = (self.index.collection, self.index.generation())
+        if self._known is None or self._known[0] != key:
+            rows = self._registry.documents(self.index.collection)
+            inside = (row for row in rows if not self._within or any(is_under(row.uri, root) for root in self._within))
+            self._known = key, Known([row.title for row in inside])
+        return self._known[1]
 
     def status(self) -> dict[str, Any]:
         """State of the index in force, the folders it was made from, and which of them are gone for now."""

@@ -14,7 +14,9 @@ from typing import Literal, Protocol, runtime_checkable
 
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event, FactLearned
+from mindchat.text.language import Language
 from mindchat.values import (
+    Absent,
     Choice,
     Chunk,
     Document,
@@ -29,6 +31,7 @@ from mindchat.values import (
     Relation,
     Sifted,
     Signal,
+    Sought,
     Span,
     StreamItem,
     Trigger,
@@ -344,6 +347,15 @@ class Retriever(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsNames(Protocol):
+    """A retriever that can tell what its documents name."""
+
+    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+        """The names of a question that no document has, each with names that exist and are near. Raises IndexMissingError."""
+        ...
+
+
 class Memory(Protocol):
     """Remembered facts."""
 
@@ -425,6 +437,10 @@ class Registry(Protocol):
         """One passage by id."""
         ...
 
+    def places(self, id: str) -> tuple[str, ...]:
+        """Uris of all documents of the same collection that hold the text of a passage; () for an unknown id."""
+        ...
+
     def text(self, uri: str) -> str | None:
         """A document's decoded text."""
         ...
@@ -447,8 +463,11 @@ class Reader(Protocol):
 class Engine(Protocol):
     """One question in, news out."""
 
-    def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
-        """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing."""
+    def run(self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
+        """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing.
+
+        The filters of a Sought hold for every search of the turn, its phrases for the one with the question's own words.
+        """
         ...
 
     def read_ahead(self, cancel: Cancel = NEVER) -> int:

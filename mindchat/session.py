@@ -17,12 +17,14 @@ import msgspec
 
 from mindchat import config as settings
 from mindchat.config import Config
+from mindchat.corpus.search.queries import parse
 from mindchat.errors import Interrupted, MindChatError, UsageError
 from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, to_json
 from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, measure
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever, Settles
 from mindchat.trace import Trace, fold, report
+from mindchat.values import Sought
 
 STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {"answered": "done", "failed": "failed", "cancelled": "cancelled"}
 """Trace.state → status of the written turn."""
@@ -197,8 +199,9 @@ class Session:
     # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[Event]:
-        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last."""
-        if not text.strip():
+        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last. Filters and phrases of the text hold for its searches."""
+        sought = parse(text)
+        if not sought.text.strip():
             raise UsageError("The question is empty.", 'Type one, for example: mindchat ask "Who directed Metropolis?"')
         chats, trace = self.rooms.chats, Trace()
         recorded: list[Event] = []
@@ -207,7 +210,7 @@ class Session:
             self._apply(self.config)  # memory now learns under this conversation's id
         turn = chats.begin_turn(self.id, text) if chats is not None and self.id else None
         saved = time.monotonic()
-        for event in self._events(text, cancel):
+        for event in self._events(sought, cancel):
             trace = fold(trace, event)
             recorded.append(event)
             if chats is not None and turn is not None and time.monotonic() - saved > PARTIAL_SECONDS and not isinstance(event, LAST):
@@ -217,7 +220,7 @@ class Session:
                 self._finish(text, trace, recorded, turn)
             yield event
 
-    def _events(self, text: str, cancel: Cancel) -> Iterator[Event]:
+    def _events(self, sought: Sought, cancel: Cancel) -> Iterator[Event]:
         try:
             yield from self.load(cancel=cancel)
             yield from self._settle(cancel)
@@ -228,7 +231,9 @@ class Session:
         except MindChatError as error:
             yield TurnFailed(error.code, error.message, error.hint, error.exit_code)
             return
-        yield from engine.run(text, history=tuple(self.history), cancel=cancel)
+        # a plain question stays a plain string
+        wants = sought if sought.phrases or sought.filters else sought.text
+        yield from engine.run(wants, history=tuple(self.history), cancel=cancel)
 
     def _finish(self, text: str, trace: Trace, recorded: list[Event], turn: int | None) -> None:
         self.turns.append(trace)

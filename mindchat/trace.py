@@ -1,6 +1,7 @@
 """The only interpretation of an event stream: fold(trace, event) -> trace, and the report made from a finished trace.
 
-Owns: Trace and its parts, fold, report (the shape of `ask --json`, contract), what steps are called. Does not own: rendering, storage, metrics.
+Owns: Trace and its parts, fold, report (the shape of `ask --json`, contract), what steps are called, how missing
+names and pages are told. Does not own: rendering, storage, metrics.
 Screens, the command line and the evaluation all read a Trace; none of them keeps state from events by itself.
 """
 
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from mindchat import events as ev
 from mindchat.events import Event
 from mindchat.text.clean import clean_line
-from mindchat.values import Answer, Citation, Fact, Found, Passage, Relation, Sifted, Token, Verdict, foreign_id
+from mindchat.values import Absent, Answer, Citation, Fact, Found, Passage, Relation, Sifted, Token, Verdict, foreign_id
 
 State = Literal["waiting", "running", "answered", "failed", "cancelled"]
 STEPS = {
@@ -42,6 +43,17 @@ STEPS = {
 def phase_words(phase: str) -> str:
     """What a step or a phase ("prefill answer") is called before people; "" if it has no words."""
     return STEPS.get(phase.partition(" ")[0], "")
+
+
+def absent_words(absent: Absent) -> str:
+    """A missing name in a sentence for people, with the nearest names that exist; one line, not cleaned for a screen."""
+    near = ", ".join(f"“{name}”" for name in absent.near)
+    return f"No document names “{absent.name}”." + (f" Near: {near}." if near else "")
+
+
+def page_words(page: int | None) -> str:
+    """A page as it follows the place of a passage; "" without pages."""
+    return "" if page is None else f", page {page}"
 
 
 class SentenceView(Struct, frozen=True):
@@ -96,6 +108,8 @@ class Trace(Struct, frozen=True):
     answer_tokens: tuple[Token, ...] = ()
     """The tokens of the accepted answer with their entropies; empty if the answer was picked from the passages instead."""
     sentences: tuple[SentenceView, ...] = ()
+    absent: tuple[Absent, ...] = ()
+    """Names of the question that no document has."""
     hops: tuple[HopView, ...] = ()
     contexts: tuple[ev.PromptBuilt, ...] = ()
     dropped: tuple[ev.DocumentDropped, ...] = ()
@@ -130,6 +144,10 @@ class Trace(Struct, frozen=True):
             for passage in hop.passages:
                 seen.setdefault(passage.id, passage)
         return tuple(seen.values())
+
+    def source(self, citation: Citation) -> Passage | None:
+        """The found passage that a citation stands in."""
+        return next((passage for passage in self.passages if passage.id == citation.passage), None)
 
     @property
     def context(self) -> ev.PromptBuilt | None:
@@ -175,6 +193,8 @@ def fold(trace: Trace, event: Event) -> Trace:
             return replace(trace, started=event, state="running", phase="start")
         case ev.QuestionRewritten():
             return replace(trace, started=trace.started and replace(trace.started, standalone=event.standalone))
+        case ev.NamesAbsent():
+            return replace(trace, absent=event.absent)
         case ev.ModelLoading():
             return replace(trace, loading=event, phase=event.phase)
         case ev.StepStarted():
@@ -286,7 +306,7 @@ def _hop_report(hop: HopView) -> dict[str, Any]:
 def found_report(passage: Passage) -> dict[str, Any]:
     """Why a passage was found, in the contract's form."""
     found = passage.found or Found()
-    return {"passage": passage.id, "by": found.by, "name": found.name, "from": found.source}
+    return {"passage": foreign_id(passage), "by": found.by, "name": found.name, "from": found.source}
 
 
 def found_words(passage: Passage, shown: Sequence[Passage]) -> str:
@@ -298,8 +318,9 @@ def found_words(passage: Passage, shown: Sequence[Passage]) -> str:
     return f"named {where if found.source is not None else 'in the question'}: {clean_line(found.name, 60)}"
 
 
-def _citation_report(citation: Citation) -> dict[str, Any]:
-    return dict(msgspec.to_builtins(citation))
+def _citation_report(trace: Trace, citation: Citation) -> dict[str, Any]:
+    source = trace.source(citation)
+    return {**msgspec.to_builtins(citation), "page": source.page if source is not None else None}
 
 
 def _layout_report(started: ev.TurnStarted) -> dict[str, Any]:
@@ -335,11 +356,12 @@ def report(trace: Trace) -> dict[str, Any]:
         "confidence": answer.confidence if answer else None,
         "why": answer.why if answer else "",
         "reasoning": trace.reasoning,
-        "citations": [_citation_report(c) for c in answer.citations] if answer else [],
+        "citations": [_citation_report(trace, c) for c in answer.citations] if answer else [],
         "model": started.model if started else "",
         "policy": started.policy if started else "",
         "filter": started.filter if started else "",
         "layout": _layout_report(started) if started else {},
+        "absent": [{"name": item.name, "near": list(item.near)} for item in trace.absent],
         "hops": [_hop_report(hop) for hop in trace.hops],
         "context": _context_report(trace),
         "learned": [{"id": item.fact.id, "new": item.new} for item in trace.learned],

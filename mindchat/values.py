@@ -265,6 +265,32 @@ class Query(Struct, frozen=True):
     """Who wrote it: model, relation, entities, attention, template, sentence, question."""
 
 
+class Filters(Struct, frozen=True):
+    """Which documents a search may look into; all of them if nothing is set. Each kind must hold; of several values of one kind, one."""
+
+    types: tuple[str, ...] = ()
+    """Suffixes of files, lower case, with their dot."""
+    within: tuple[str, ...] = ()
+    """Absolute paths of files and folders."""
+    paths: tuple[str, ...] = ()
+    """Parts of paths, or patterns with * and ?; compared without case."""
+    after_ns: int | None = None
+    """Changed at this time or later; nanoseconds since 1970, as Document.mtime_ns."""
+    before_ns: int | None = None
+    """Changed earlier than this."""
+
+    def __bool__(self) -> bool:
+        return self != Filters()
+
+
+class Sought(Query, frozen=True):
+    """A query as somebody typed it: its words, and what must hold of every passage that is found."""
+
+    phrases: tuple[str, ...] = ()
+    """Each must stand in the passage word for word; case and accents aside."""
+    filters: Filters = Filters()
+
+
 # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -318,8 +344,14 @@ class Passage(Struct, frozen=True):
     """From 1 in a result list; 0 if not from a search."""
     page: int | None = None
     heading: str = ""
+    """Path of the headings below the title, " › " between two."""
     found: Found | None = None
     """Why it was found; None if it is not from a search."""
+
+    @property
+    def name(self) -> str:
+        """What the passage is called before people and models: its title and the headings that it stands under."""
+        return " › ".join(part for part in (self.title, self.heading) if part)
 
 
 def foreign_id(passage: Passage) -> str:
@@ -329,6 +361,14 @@ def foreign_id(passage: Passage) -> str:
     """
     base, mark, number = passage.id.rpartition("~")
     return base if mark and number.isdigit() and passage.document.endswith(f"#{base}") else passage.id
+
+
+class Absent(Struct, frozen=True):
+    """A name of the question that no document has."""
+
+    name: str
+    near: tuple[str, ...] = ()
+    """Names that exist and are like it, best first."""
 
 
 class Citation(Struct, frozen=True):

@@ -27,7 +27,7 @@ from mindchat.pace import LONG, said_of
 from mindchat.ports import Cancel
 from mindchat.session import Session, partial_text
 from mindchat.text.clean import clean_line
-from mindchat.trace import Trace, fold, report
+from mindchat.trace import Trace, fold, page_words, report
 
 app = command_app()
 
@@ -195,5 +195,7 @@ def write_answer(trace: Trace) -> None:
     if answer.citations:
         write()
     for citation in answer.citations:
-        where = f"{clean_line(citation.document)} [{citation.start}–{citation.end}]"
+        source = trace.source(citation)
+        page = page_words(source.page) if source is not None else ""
+        where = f"{clean_line(citation.document)} [{citation.start}–{citation.end}]{page}"
         write(f"[{citation.n}] {where}  “{clean_line(citation.quote, 100)}”")

@@ -23,8 +23,9 @@ from mindchat.cli.output import Narrator, duration, megabytes, write, write_json
 from mindchat.errors import UsageError
 from mindchat.ports import Cancel
 from mindchat.text.clean import clean_line
-from mindchat.trace import found_report, found_words
-from mindchat.values import Passage, Query, foreign_id
+from mindchat.text.language import language
+from mindchat.trace import found_report, found_words, page_words
+from mindchat.values import Passage, foreign_id
 
 app = sub_app("Add, refresh, search and remove documents.")
 
@@ -162,7 +163,8 @@ def _cell(value: object) -> str:
 
 @app.command()
 def search(
-    query: Annotated[list[str], typer.Argument(help="Words to search for.")],
+    query: Annotated[list[str], typer.Argument(help="Words, 'several words in quotes', type:pdf, path:notes, before:2025-01-01, after:2024.")],
+    inside: Annotated[list[Path] | None, typer.Option("--in", metavar="PATH", help="Search only documents under this path.")] = None,
     k: Annotated[int | None, typer.Option("-k", min=1, help="Passages, best first.")] = None,
     why: Annotated[bool, typer.Option("--why", help="Also say by which words or names each passage was found.")] = False,
     json: options.Json = False,
@@ -170,28 +172,35 @@ def search(
 ) -> None:
     """Find passages; no model is needed."""
     from mindchat import wiring
+    from mindchat.corpus.search.looking import look
+    from mindchat.corpus.search.queries import join_arguments, parse
 
     setup = load(sets or [], {"retrieve.k": k})
-    text = " ".join(query).strip()
-    if not text:
+    text = join_arguments(query).strip()
+    sought = parse(text, [str(path) for path in inside or ()])
+    if not sought.text.strip():
         raise UsageError("There is no word to search for.", "mindchat index search WORDS…")
     library = wiring.open_library(setup.config, setup.paths)
     began = time.perf_counter()
-    hits = library.search(Query(text), setup.config.retrieve.k)
+    looked = look(library, library, sought, setup.config.retrieve.k, language(setup.config.engine.language))
     seconds = time.perf_counter() - began
     if json:
-        write_json({"query": text, "timing": {"search": seconds}, "hits": [_hit(passage) for passage in hits]})
+        hits = [_hit(passage, also) for passage, also in zip(looked.hits, looked.also, strict=True)]
+        absent = [{"name": item.name, "near": list(item.near)} for item in looked.absent]
+        write_json({"query": text, "timing": {"search": seconds}, "hits": hits, "absent": absent})
         return
-    for passage in hits:
-        where = f"{clean_line(passage.document)} [{passage.start}–{passage.end}]"
-        write(f"{passage.rank}. {clean_line(passage.title or passage.document)}  ({passage.score:.2f})  {where}")
+    for note in looked.notes:
+        Narrator().warn(clean_line(note, 400))
+    for passage, also in zip(looked.hits, looked.also, strict=True):
+        where = f"{clean_line(passage.document)} [{passage.start}–{passage.end}]{page_words(passage.page)}"
+        write(f"{passage.rank}. {clean_line(passage.name or passage.document)}  ({passage.score:.2f})  {where}")
+        for uri in also:
+            write(f"   also in {clean_line(uri)}")
         write(f"   {clean_line(passage.text, 300)}")
         if why:
-            write(f"   why: {_path(passage, hits, library.passage)}")
-        elif reason := found_words(passage, hits):
+            write(f"   why: {_path(passage, looked.hits, library.passage)}")
+        elif reason := found_words(passage, looked.hits):
             write(f"   {reason}")
-    if not hits:
-        Narrator().note("Nothing found.")
 
 
 def _path(passage: Passage, hits: Sequence[Passage], find: Callable[[str], Passage | None]) -> str:
@@ -212,17 +221,17 @@ def _path(passage: Passage, hits: Sequence[Passage], find: Callable[[str], Passa
 
 def _place(passage: Passage, hits: Sequence[Passage]) -> str:
     number = next((f"[{hit.rank}] " for hit in hits if hit.id == passage.id), "")
-    return number + clean_line(passage.title or passage.document, 80)
+    return number + clean_line(passage.name or passage.document, 80)
 
 
-def _hit(passage: Passage) -> dict[str, Any]:
+def _hit(passage: Passage, also: Sequence[str]) -> dict[str, Any]:
     """The contract's form."""
     fields = ("rank", "score", "document", "title", "start", "end", "text", "page", "heading")
     plain = msgspec.to_builtins(passage)
     return (
         {"rank": passage.rank, "score": passage.score, "document": passage.document, "passage": foreign_id(passage)}
         | {name: plain[name] for name in fields}
-        | {"found": found_report(passage)}
+        | {"paths": [passage.document, *also], "found": found_report(passage)}
     )
 
 

@@ -13,7 +13,7 @@ from mindchat import events as ev
 from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
 from mindchat.text.clean import clean_line
-from mindchat.trace import found_words, phase_words
+from mindchat.trace import absent_words, found_words, phase_words
 
 FETCHING = ("downloading", "joining", "converting")
 """Phases of loading that may take minutes, and are announced also where no progress line can be drawn."""
@@ -30,6 +30,7 @@ class TurnNarrator:
         self._telling: dict[type[Any], Callable[[Any], None]] = {
             ev.ModelLoading: self._loading,
             ev.TurnStarted: self._started,
+            ev.NamesAbsent: self._absent,
             ev.StepStarted: self._step,
             ev.PromptPrefilled: self._prefilled,
             ev.TokenDrafted: self._token,
@@ -77,6 +78,10 @@ class TurnNarrator:
         if event.standalone and event.standalone != event.question:
             self._out.note(f"asked as: {clean_line(event.standalone)}")
 
+    def _absent(self, event: ev.NamesAbsent) -> None:
+        for item in event.absent:
+            self._out.warn(clean_line(absent_words(item), 400))
+
     def _step(self, event: ev.StepStarted) -> None:
         hop = f"hop {event.hop}: " if event.hop else ""
         self._out.progress(f"{hop}{phase_words(event.step) or event.step} …")
@@ -116,12 +121,12 @@ class TurnNarrator:
     def _skipped(self, event: ev.SearchSkipped) -> None:
         self._out.note(f"search skipped: {clean_line(event.why)}; read instead, from where it was learned:")
         for passage in event.passages:
-            self._out.note(f"  {clean_line(passage.title or passage.document, 60)}: “{clean_line(passage.text, 200)}”")
+            self._out.note(f"  {clean_line(passage.name or passage.document, 60)}: “{clean_line(passage.text, 200)}”")
 
     def _found(self, event: ev.PassagesFound) -> None:
         reasons = [found_words(passage, event.passages) for passage in event.passages]
         titles = ", ".join(
-            f"[{n}] " * any(reasons) + clean_line(passage.title or passage.document, 40) + f" ({why})" * bool(why)
+            f"[{n}] " * any(reasons) + clean_line(passage.name or passage.document, 40) + f" ({why})" * bool(why)
             for n, (passage, why) in enumerate(zip(event.passages, reasons, strict=True), 1)
         )
         self._out.note(f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}" if event.passages else "found nothing")

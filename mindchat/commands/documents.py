@@ -1,6 +1,6 @@
 """Commands about documents: index, sync, sources, remove.
 
-Owns: these. Does not own: reading, indexing, searching (corpus), which collection is in force (library).
+Owns: these and /index search. Does not own: reading, indexing, searching (corpus), which collection is in force (library).
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mindchat.commands.reply import Command, Reply, split
+from mindchat.corpus.search.looking import look
+from mindchat.corpus.search.queries import parse_line
 from mindchat.errors import UsageError
 from mindchat.session import Session
 from mindchat.text.clean import clean_line
+from mindchat.text.language import language
+from mindchat.trace import page_words
 
 LISTED = 1000
 """Failures named singly; a damaged corpus file may have one a line."""
@@ -69,6 +73,23 @@ def index(session: Session, args: str) -> Iterator[Reply]:
     yield from follow(session.rooms.library.add(_paths(args)))
 
 
+def search(session: Session, args: str) -> Iterator[Reply]:
+    """Find passages; no model is asked. The same words as in a question: "phrases", type:, path:, before:, after:, --in PATH, -k N."""
+    line = parse_line(args)
+    if not line.sought.text.strip():
+        raise UsageError("There is no word to search for.", "/index search WORDS")
+    looked = look(
+        session.rooms.library, session.rooms.registry, line.sought, line.k or session.config.retrieve.k, language(session.config.engine.language)
+    )
+    rows = [clean_line(note, 400) for note in looked.notes]
+    for passage, also in zip(looked.hits, looked.also, strict=True):
+        where = clean_line(passage.document, 100) + page_words(passage.page)
+        rows += [f"{passage.rank}. {clean_line(passage.name or passage.document, 80)} · {where}"]
+        rows += [f"   also in {clean_line(uri, 100)}" for uri in also]
+        rows += [f"   {clean_line(passage.text, 200)}"]
+    yield Reply("\n".join(rows), ok=bool(looked.hits))
+
+
 def sync(session: Session, args: str) -> Iterator[Reply]:
     """Look again at everything that was indexed."""
     yield from follow(session.rooms.library.sync())
@@ -92,11 +113,17 @@ def remove(session: Session, args: str) -> Iterator[Reply]:
     yield from follow(session.rooms.library.remove(paths[0]))
 
 
-AS_IN_A_SHELL: dict[str, Callable[[Session, str], Iterator[Reply]]] = {"add": index, "status": index, "sync": sync, "remove": remove}
+AS_IN_A_SHELL: dict[str, Callable[[Session, str], Iterator[Reply]]] = {
+    "add": index,
+    "search": search,
+    "status": index,
+    "sync": sync,
+    "remove": remove,
+}
 """`/index VERB …` as it is typed in a shell; a file or folder of that name comes first."""
 
 COMMANDS = (
-    Command("index", "/index [PATH…]", "add files and folders to the documents", index),
+    Command("index", "/index [PATH… | search WORDS]", "add files and folders to the documents, or find passages in them", index),
     Command("sync", "/sync", "look for changed, moved and deleted files", sync),
     Command("sources", "/sources [WORDS]", "list the indexed documents", sources),
     Command("remove", "/remove PATH", "take documents out of the index; the files stay", remove),

@@ -30,7 +30,7 @@ def _hop(hop: HopView) -> list[str]:
     lines += [f"   {'kept' if s.kept else 'dropped'} {clean_line(s.entity.text, 60)}: {clean_line(s.why, 80)}" for s in hop.sifted]
     if hop.facts:
         lines.append(f"   memory: {', '.join(fact.id for fact in hop.facts)}" + (" → search skipped" if hop.skipped else ""))
-    lines += [f"   read {clean_line(passage.title or passage.document, 60)} ({passage.score:.1f})" for passage in hop.passages]
+    lines += [f"   read {clean_line(passage.name or passage.document, 60)} ({passage.score:.1f})" for passage in hop.passages]
     if hop.repeated:
         lines.append("   the same question as before: nothing new to read")
     return lines

@@ -6,7 +6,6 @@ the pointer (generations), when to build (index).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,16 +18,12 @@ from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Manifest, Store, link_tree
 from mindchat.corpus.search.graph import Graph, same
 from mindchat.corpus.search.impact_matrix import Matrix, from_record
+from mindchat.corpus.search.twins import content_key
 from mindchat.corpus.search.weave import woven
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.errors import MemoryStoreError
 from mindchat.ports import Registry
 from mindchat.values import Passage
-
-
-def _same_words(passage: Passage) -> bytes:
-    whole = "\0".join((passage.title, passage.heading, passage.text))
-    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class Builder:
@@ -57,11 +52,11 @@ class Builder:
         return self._folder
 
     def offer(self, passage: Passage) -> None:
-        """The next passage of the registry; the same text under the same title is indexed once, with all its places.
+        """The next passage of the registry; each content (twins.content_key) is indexed once, with all its places.
 
         Raises MemoryStoreError if two texts come under one id: the registry gives each passage an id of its own.
         """
-        twin = self._words.setdefault(_same_words(passage), passage.id)
+        twin = self._words.setdefault(content_key(passage), passage.id)
         if twin != passage.id:
             self.places.setdefault(twin, []).append(passage.document)
             return
@@ -158,13 +153,13 @@ def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
     known, seen, words = _known(generation), set[str](), set[bytes]()
     missing = changed = twice = 0
     for passage in passages:
-        if _same_words(passage) in words:
+        if content_key(passage) in words:
             continue
         if passage.id in seen:
             twice += 1
             continue
         seen.add(passage.id)
-        words.add(_same_words(passage))
+        words.add(content_key(passage))
         if passage.id not in known:
             missing += 1
         elif known[passage.id][1] != fingerprint(passage):

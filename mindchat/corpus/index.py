@@ -23,6 +23,7 @@ from mindchat.corpus.search import names
 from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import FORMAT, Damaged, Manifest, Store, full_disk_is_an_error
+from mindchat.corpus.search.narrow import Narrowing, scan, times_of
 from mindchat.errors import IndexMissingError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query
@@ -112,8 +113,10 @@ class Index:
     # ── searching ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
-        """At most k passages, best first, only from documents under one of the paths `within` if given. Raises IndexMissingError."""
-        return self._open().search(query.text, k, self.registry.passage, within)
+        """See SearchIndex.search."""
+        narrowing = Narrowing(query, within, times_of(self.registry, self.collection))
+        found = self._open().search(query.text, k, self.registry.passage, narrowing)
+        return scan(self.registry, self.collection, narrowing, k) if found is None else found
 
     def close(self) -> None:
         """Release open files."""

@@ -69,7 +69,7 @@ def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]
 
     A single name at the very beginning is left out: a question's first word is capitalised for other reasons.
     """
-    held = set(_WORDS.findall(fold(" ".join(f"{passage.title} {passage.text}" for passage in read))))
+    held = set(_WORDS.findall(fold(" ".join(f"{passage.name} {passage.text}" for passage in read))))
     found = []
     for name, start, _, kind in find_names(question, words):
         parts = [part for part in _WORDS.findall(fold(name)) if len(part) > 2]

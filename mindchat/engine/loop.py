@@ -17,7 +17,7 @@ from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
 from mindchat.ports import NEVER, Cancel, Composer, EntityFilter, Extractor, Memory, Model, Policy, Retriever, Rewordings
-from mindchat.values import Passage, Signal
+from mindchat.values import Passage, Signal, Sought
 
 FALLBACKS = ((Signal.ENTROPY, "rind-entropy"), (Signal.LOGPROB, "flare"))
 """Which policy still works with which signal, best first; without any, `once`."""
@@ -54,7 +54,7 @@ class LoopEngine:
         self._parts = parts
         self._config = config
 
-    def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
+    def run(self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
         """One turn. Expected failures end it as TurnFailed, a cancel as TurnCancelled; bugs raise."""
         turn = Turn(self._parts, self._config, question, history, cancel, time.monotonic())
         try:

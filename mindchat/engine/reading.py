@@ -205,7 +205,7 @@ def _core(turn: Turn, first: Probe) -> Generator[Event, None, Mapping[str, str] 
 
 def _reason(passage: Passage, holds: bool, share: float | None) -> str:
     reasons = ["holds the short answer"] * holds + ([] if share is None else [f"{share:.0%} of the attention"])
-    return f"{clean_line(passage.title or passage.id, 40)} ({', '.join(reasons)})"
+    return f"{clean_line(passage.name or passage.id, 40)} ({', '.join(reasons)})"
 
 
 def attention_shares(pieces: Sequence[Piece], passages: int) -> tuple[float, ...]:

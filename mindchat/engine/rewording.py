@@ -68,7 +68,7 @@ def _written(turn: Turn, kind: str, passage: Passage) -> Generator[Event, None, 
     try:
         draft = turn.ask.complete(rewrite_document(kind, passage.text), max_tokens=most, kind=kind)
     except WindowError:
-        yield ev.Notice(f"{clean(passage.title) or passage.id} is too long for a {kind}; it is repeated as it stands.", "warning")
+        yield ev.Notice(f"{clean(passage.name) or passage.id} is too long for a {kind}; it is repeated as it stands.", "warning")
         return passage.text
     finally:
         yield from turn.ask.drain()
@@ -77,7 +77,7 @@ def _written(turn: Turn, kind: str, passage: Passage) -> Generator[Event, None, 
         whole = turn.words.sentences(text)[:-1]
         text = "".join(whole).strip() or text
     if not text:
-        yield ev.Notice(f"The model wrote no {kind} of {clean(passage.title) or passage.id}; it is repeated as it stands.", "warning")
+        yield ev.Notice(f"The model wrote no {kind} of {clean(passage.name) or passage.id}; it is repeated as it stands.", "warning")
     return text or passage.text
 
 

@@ -20,7 +20,7 @@ from mindchat.engine import answer_steps
 from mindchat.engine.budget import Fitted, Layout, fit, recent
 from mindchat.engine.drafting import SentenceStream, beginning, joined
 from mindchat.engine.metered_model import MeteredAsk
-from mindchat.engine.search_steps import look_up
+from mindchat.engine.search_steps import look_up, missing_names
 from mindchat.engine.thoughts import Thoughts
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event
@@ -40,6 +40,7 @@ from mindchat.values import (
     Query,
     Relation,
     Signal,
+    Sought,
     Trigger,
     TurnState,
 )
@@ -55,11 +56,21 @@ REWRITE_TOKENS = 48
 class Turn:
     """One question on its way to an answer."""
 
-    def __init__(self, parts: Parts, config: Config, question: str, history: Sequence[tuple[str, str]], cancel: Cancel, started: float) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        config: Config,
+        question: str | Sought,
+        history: Sequence[tuple[str, str]],
+        cancel: Cancel,
+        started: float,
+    ) -> None:
         self.parts, self.config, self.cancel, self.started = parts, config, cancel, started
         self.words = language(config.engine.language)
         self.ask = MeteredAsk(parts.model, cancel, config.engine.seed, self.trial)
-        self.question = clean(question).strip()
+        self.sought = question if isinstance(question, Sought) else Sought(question, "question")
+        """What must hold of what is searched."""
+        self.question = clean(self.sought.text).strip()
         self.history = list(history)
         self.hop = TurnState(0, self.question, passages=parts.given, seed=config.engine.seed)
         self.kept: list[Draft] = []
@@ -114,6 +125,7 @@ class Turn:
         )
         yield from self.look_back()
         yield from self.rewrite()
+        yield from missing_names(self)
         yield from self.begin()
         if self.parts.policy.reasons:
             yield from self.reason()

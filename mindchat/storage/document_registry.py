@@ -224,6 +224,13 @@ class DocumentRegistry:
         row = self.store.row(sql, (id,))
         return None if row is None else to_passage(row, row, self._text(row["document_id"], row["generation"]))
 
+    def places(self, id: str) -> tuple[str, ...]:
+        """Uris of the collection's documents that hold the text of a passage, case and blanks aside; in order of arrival."""
+        sql = """SELECT DISTINCT o.uri FROM chunk c JOIN document d ON d.id=c.document_id JOIN chunk t ON t.sha256=c.sha256
+                 JOIN document o ON o.id=t.document_id AND o.collection=d.collection
+                 WHERE c.passage=? AND c.status='active' AND d.status='active' AND t.status='active' AND o.status='active' ORDER BY o.id"""
+        return tuple(row["uri"] for row in self.store.rows(sql, (id,)))
+
     def text(self, uri: str) -> str | None:
         """A document's decoded text."""
         row = self.store.row("SELECT id, generation FROM document WHERE uri=? AND status='active'", (uri,))

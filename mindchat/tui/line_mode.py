@@ -20,7 +20,7 @@ from mindchat.pace import LONG, said_of
 from mindchat.ports import Cancel
 from mindchat.session import Session
 from mindchat.text.clean import Cleaner, clean, clean_line
-from mindchat.trace import Trace, fold
+from mindchat.trace import Trace, absent_words, fold, page_words
 
 log = logging.getLogger(__name__)
 Read = Callable[[], str]
@@ -67,6 +67,8 @@ class Lines:
         if trace.loading is not old.loading and trace.loading is not None and trace.loading.phase != self._step:
             self._step = trace.loading.phase
             self.say(f"Model: {clean_line(self._step)}")
+        for item in trace.absent[len(old.absent) :]:
+            self.say(clean_line(absent_words(item), 400))
         self._show_hops(old, trace)
         text = trace.answer_text + (trace.draft_text if trace.channel == "answer" else "")
         if text.startswith(self._written) and len(text) > len(self._written):
@@ -98,9 +100,11 @@ class Lines:
         elif trace.answer is not None:
             if trace.answer.text.strip() != self._written.strip():
                 self.say(f"Assistant: {trace.answer.text.strip()}")
-            titles = {passage.id: passage.title for passage in trace.passages}
             for citation in trace.answer.citations:
-                self.say(f"Source [{citation.n}]: {clean_line(titles.get(citation.passage) or citation.document)}: {clean_line(citation.quote, 200)}")
+                source = trace.source(citation)
+                name = (source.name if source is not None else "") or citation.document
+                page = page_words(source.page) if source is not None else ""
+                self.say(f"Source [{citation.n}]: {clean_line(name)}{page}: {clean_line(citation.quote, 200)}")
         if self._open:
             self.say("")
 

@@ -31,6 +31,8 @@ class Source(Struct, frozen=True):
     page: int | None = None
     heading: str = ""
     warnings: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """Uris of further documents with the same text."""
 
 
 def changed(session: Session, uri: str) -> str:
@@ -47,6 +49,10 @@ def changed(session: Session, uri: str) -> str:
     return (
         "" if same and (stat.st_mtime_ns == stored.mtime_ns or not stored.mtime_ns) else "The file changed after it was read; /sync reads it again."
     )
+
+
+def _also(session: Session, passage: Passage | None, uri: str) -> tuple[str, ...]:
+    return () if passage is None else tuple(other for other in session.rooms.registry.places(passage.id) if other != uri)
 
 
 def find_source(session: Session, passage: Passage | None, citation: Citation | None) -> Source:
@@ -69,5 +75,5 @@ def find_source(session: Session, passage: Passage | None, citation: Citation | 
     return Source(
         uri, passage.title if passage is not None else uri, text, start, end, quote_start, quote_end,
         passage.score if passage else 0.0, passage.rank if passage else 0, passage.page if passage else None,
-        passage.heading if passage else "", tuple(warnings),
+        passage.heading if passage else "", tuple(warnings), _also(session, passage, uri),
     )  # fmt: skip

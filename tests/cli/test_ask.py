@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.cli import session_thread
@@ -20,9 +21,9 @@ from mindchat.events import Event, from_json
 from mindchat.pace import Extra, Forecast
 from mindchat.ports import Cancel
 from mindchat.trace import fold_all, report
-from mindchat.values import Answer
+from mindchat.values import Absent, Answer
 
-from .board import Board, Run, turn
+from .board import PASSAGE, Board, Run, turn
 
 
 def test_answer_on_standard_output_narration_on_standard_error(run: Run, board: Board) -> None:
@@ -37,6 +38,32 @@ def test_answer_on_standard_output_narration_on_standard_error(run: Run, board: 
         "thinks: Fritz Lang directed it.",
         "saved f7k2q9a  Metropolis — director — Fritz Lang   (mindchat memory undo · mindchat memory show f7k2q9a)",
     ]
+
+
+def test_missing_names_are_told_even_when_quiet_and_stand_in_the_json(run: Run, board: Board) -> None:
+    board.script = lambda text, cancel: [
+        *turn(text)[:1],
+        ev.NamesAbsent((Absent("Metro", ("Metropolis",)), Absent("Zep\x1b[2Jpelin"))),
+        *turn(text)[1:],
+    ]
+    for flags in ([], ["-q"]):
+        said = run("ask", *flags, "Who?").err.splitlines()
+        assert said[:2] == ["No document names “Metro”. Near: “Metropolis”.", "No document names “Zeppelin”."]
+    assert run("ask", "Who?", "--json").json["absent"][0] == {"name": "Metro", "near": ["Metropolis"]}
+
+
+def test_a_citation_says_its_page(run: Run, board: Board) -> None:
+    def paged(question: str) -> list[Event]:
+        found = ev.PassagesFound("x", (replace(PASSAGE, page=7, heading="Part two"),), 1)
+        return [found if isinstance(event, ev.PassagesFound) else event for event in turn(question)]
+
+    board.script = lambda text, cancel: paged(text)
+    result = run("ask", "Who?")
+    assert result.out == "Fritz Lang\n\n[1] films.txt [24–34], page 7  “Fritz Lang”\n"
+    assert f"{PASSAGE.title} › Part two" in result.err
+    assert run("ask", "Who?", "--json").json["citations"][0]["page"] == 7
+    board.script = lambda text, cancel: turn(text)
+    assert run("ask", "Who?", "--json").json["citations"][0]["page"] is None
 
 
 def test_quiet_still_says_what_was_written_to_memory(run: Run, board: Board) -> None:

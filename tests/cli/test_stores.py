@@ -123,10 +123,27 @@ def test_documents_are_added_found_refreshed_and_removed(run: Run, tmp_path: Pat
     assert (len(added.json["added"]), len(added.json["skipped"]), added.json["failed"]) == (2, 1, [])
     assert set(added.json) >= {"added", "updated", "removed", "unchanged", "failed", "skipped", "passages", "timing"}
     found = run("index", "search", "Who", "directed", "Metropolis?", "-k", "1", "--json").json
-    assert set(found) == {"query", "timing", "hits"}
+    assert set(found) == {"query", "timing", "hits", "absent"}
+    assert found["absent"] == []
+    missing = run("index", "search", "Who directed Metropoliss?", "--json").json
+    assert missing["absent"] == [{"name": "Metropoliss", "near": []}]
+    assert "No document names “Metropoliss”." in run("index", "search", "Who directed Metropoliss?").err
     hit = found["hits"][0]
     assert (docs / "films.txt").read_text()[hit["start"] : hit["end"]] == hit["text"]
     assert {"rank", "score", "document", "passage", "title", "start", "end", "text"} <= set(hit)
+    for arguments in (
+        ["film type:txt"],
+        ["film", "type:txt"],
+        ["film", "--in", "docs/films.txt"],
+        ["film", "directed by Fritz"],
+        ['"a silent film"'],
+    ):
+        assert [Path(hit["document"]).name for hit in run("index", "search", *arguments, "--json").json["hits"]] == ["films.txt"]
+    lost = run("index", "search", '"film silent"', "--json")
+    assert (lost.code, lost.json["hits"], lost.json["absent"]) == (0, [], [{"name": "film silent", "near": []}])
+    assert "No passage has “film silent” word for word." in run("index", "search", '"film silent"').err
+    assert "Nothing found with type md · before 2001-01-01." in run("index", "search", "film type:md before:2001").err
+    assert run("index", "search", "type:md").code == 2
     (docs / "films.txt").unlink()
     (docs / "new.txt").write_text("The Danube ends in the Black Sea.")
     synced = run("index", "sync", "--json").json
@@ -137,6 +154,37 @@ def test_documents_are_added_found_refreshed_and_removed(run: Run, tmp_path: Pat
     assert run("index", "remove", "docs").code == 1
     assert len(run("index", "remove", "docs", "--yes", "--json").json["removed"]) == 2
     assert "1 added" in run("index", "add", "docs/new.txt").out
+
+
+def test_search_says_pages_headings_and_all_paths(run: Run, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("river.md", "copy.md"):
+        (docs / name).write_text("# Elbe\n\nA river.\n\n## Mouth\n\nIt ends in the North Sea.", encoding="utf-8")
+    (docs / "talk.pptx").write_bytes(slides(["The Danube", "The Black Sea is its end."]))
+    assert run("index", "add", "docs", "--json").json["failed"] == []
+    (hit,) = run("index", "search", "North", "--json").json["hits"]
+    assert (hit["title"], hit["heading"]) == ("Elbe", "Mouth")
+    assert sorted(hit["paths"]) == [str(docs / "copy.md"), str(docs / "river.md")]
+    assert hit["paths"][0] == hit["document"]
+    shown = run("index", "search", "North").out
+    assert "1. Elbe › Mouth  (" in shown
+    assert "   also in " in shown
+    (hit,) = run("index", "search", "Black", "--json").json["hits"]
+    assert (hit["page"], hit["paths"]) == (2, [str(docs / "talk.pptx")])
+    assert "], page 2\n" in run("index", "search", "Black").out
+
+
+def slides(titles: list[str]) -> bytes:
+    import io
+
+    import pptx
+
+    show, buffer = pptx.Presentation(), io.BytesIO()
+    for title in titles:
+        show.slides.add_slide(show.slide_layouts[5]).shapes.title.text = title
+    show.save(buffer)
+    return buffer.getvalue()
 
 
 def test_adding_what_is_not_there_is_two(run: Run) -> None:

@@ -86,6 +86,31 @@ def test_documents_come_in_are_listed_and_go(session: Session, tmp_path: Path) -
         run(session, "index /no/such/path")
 
 
+def test_index_search_is_the_shells(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "notes" / "other.txt").write_text("Metropolis is also a town of many\x1b[2J films.", encoding="utf-8")
+    run(session, "index")
+    list(COMMANDS["index"].run(session, str(tmp_path / "notes")))
+    found = run(session, "index search Metropolis")
+    assert found.ok
+    assert {"film.md", "other.txt"} == set(re.findall(r"\w+\.(?:md|txt)", found.text))
+    assert "\x1b" not in found.text
+    assert "1. " in run(session, "index search Metropolis -k 1").text
+    assert "2. " not in run(session, "index search Metropolis -k 1").text
+    for line in ("Metropolis type:md", f"Metropolis --in {tmp_path / 'notes' / 'film.md'}", '"was directed by"', "Metropolis path:film."):
+        text = run(session, f"index search {line}").text
+        assert "film.md" in text, line
+        assert "other.txt" not in text, line
+    lost = run(session, 'index search "directed was"')
+    assert (lost.ok, lost.text) == (False, "No passage has “directed was” word for word.\nNothing found.")
+    assert run(session, "index search Metropolis type:pdf").text == "Nothing found with type pdf."
+    together = run(session, 'index search "was directed" "a town"')
+    assert together.text == "No passage has all phrases together."
+    assert "Near: “Metropolis”" in run(session, "index search Who made Metropoliss").text
+    for nothing in ("", "type:pdf", "-k 3"):
+        with pytest.raises(UsageError):
+            run(session, f"index search {nothing}")
+
+
 def test_settings_are_checked_shown_and_kept(session: Session) -> None:
     assert "layout.repeat = 2" in run(session, "set layout.repeat=2").text
     assert session.config.layout.repeat == 2

@@ -74,6 +74,10 @@ class FakeRegistry:
     def passage(self, id: str) -> Passage | None:
         return next((passage for passage in self.passages() if passage.id == id), None)
 
+    def places(self, id: str) -> tuple[str, ...]:
+        wanted = self.passage(id)
+        return tuple(dict.fromkeys(p.document for p in self.passages() if wanted is not None and p.text == wanted.text))
+
     def text(self, uri: str) -> str | None:
         return self.rows[uri].document.text if uri in self.rows else None
 

@@ -7,10 +7,13 @@ import pytest
 
 from mindchat import library, wiring
 from mindchat.config import Config, load_config
-from mindchat.errors import ConfigError
+from mindchat.errors import ConfigError, UsageError
+from mindchat.events import PassagesFound
 from mindchat.paths import find_paths
+from mindchat.ports import KnowsNames
 from mindchat.session import Session
-from mindchat.values import Query
+from mindchat.text.language import language
+from mindchat.values import Absent, Query
 
 Open = Callable[..., Session]
 
@@ -62,6 +65,20 @@ def test_within_narrows_the_search_to_paths(home: Path, tmp_path: Path) -> None:
     assert {Path(hit.document).parent.name for hit in session.rooms.library.search(Query("Naab"), 5)} == {"b"}  # type: ignore[attr-defined]
 
 
+def test_filters_of_a_question_narrow_its_search_and_are_no_words_of_it(open_session: Open, tmp_path: Path) -> None:
+    (tmp_path / "film.md").write_text("# Metropolis\n\nIt was directed by Fritz Lang.", encoding="utf-8")
+    (tmp_path / "film.txt").write_text("Metropolis was directed by somebody else.", encoding="utf-8")
+    session = open_session(["Fritz Lang", "Fritz Lang", "Fritz Lang"])
+    list(session.rooms.library.add([tmp_path]))
+    for line, names in (("type:md", {"film.md"}), ("path:*.txt", {"film.txt"}), ("before:2000", set()), ("", {"film.md", "film.txt"})):
+        events = list(session.ask(f"Who directed Metropolis? {line}".strip()))
+        (found,) = [event for event in events if isinstance(event, PassagesFound)]
+        assert {Path(p.document).name for p in found.passages} == names
+        assert session.turns[-1].question == "Who directed Metropolis?"
+    with pytest.raises(UsageError, match="empty"):
+        list(session.ask("type:md"))
+
+
 def test_each_collection_keeps_to_itself(home: Path, tmp_path: Path) -> None:
     for name in ("thesis", "garden"):
         (tmp_path / f"{name}.txt").write_text(f"The Naab of the {name}.", encoding="utf-8")
@@ -81,3 +98,20 @@ def test_sync_looks_at_the_folders_of_the_settings_too(home: Path, tmp_path: Pat
     found = wiring.open_library(config, find_paths())
     list(found.sync())
     assert [Path(hit.document).name for hit in found.search(Query("Naab"), 5)] == ["note.txt"]
+
+
+def test_missing_names_follow_the_documents_and_the_paths_that_are_searched(home: Path, tmp_path: Path) -> None:
+    for folder, name in (("a", "Metropolitan Opera"), ("b", "Fritz Lang")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.txt").write_text(f"{name} is well known.", encoding="utf-8")
+    found = wiring.open_library(Config(), find_paths())
+    list(found.add([tmp_path]))
+    assert found.absent("Who made Metropolis?", language("en")) == (Absent("Metropolis", ("Metropolitan Opera",)),)
+    assert found.absent("Who is Fritz Lang?", language("en")) == ()
+    inner = wiring.open_session(Config(), find_paths(), within=[tmp_path / "b"]).rooms.library
+    assert isinstance(inner, KnowsNames)
+    assert inner.absent("Who made Metropolis?", language("en")) == (Absent("Metropolis"),)
+    (tmp_path / "a" / "Metropolis.txt").write_text("A silent film.", encoding="utf-8")
+    list(found.sync())
+    assert found.absent("Who made Metropolis?", language("en")) == ()
+    assert found.absent("Who made Metropoliss?", language("en"))[0].near[0] == "Metropolis"

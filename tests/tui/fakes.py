@@ -188,6 +188,9 @@ class FakeRegistry:
     def passage(self, id: str) -> Passage | None:
         return next((passage for passage in PASSAGES if passage.id == id), None)
 
+    def places(self, id: str) -> tuple[str, ...]:
+        return tuple(passage.document for passage in PASSAGES if passage.id == id)
+
     def documents(self, collection: str | None = None) -> Iterator[Any]:
         return iter(())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mindchat import events as ev
 from mindchat.values import (
+    Absent,
     Answer,
     Citation,
     Entity,
@@ -63,6 +64,7 @@ def turn(text: str) -> list[ev.Event]:
     prompt = Prompt((Message("user", (Text(text, "passage", text, 0), Text(text, "passage", text, 1), Text(text, "question"))),))
     return [
         ev.TurnStarted(text, text, text, "mind", "conf", 1, "user", "same"),
+        ev.NamesAbsent((Absent(text, (text,)),)),
         ev.StepStarted(text),
         ev.PromptBuilt(prompt, f"<|{text}|>{text * 3}", ((text,), (text,)), 10, 100, "reasoning"),
         ev.DocumentsDropped((ev.DocumentDropped(text, text),)),

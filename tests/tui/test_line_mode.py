@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mindchat import commands
 from mindchat.commands import Command, Reply
@@ -32,6 +33,28 @@ def test_a_turn_in_plain_lines(fakes: Any, tmp_path: Any) -> None:
     assert f"Assistant: {fakes.ANSWER}\n" in out
     assert "Source [2]: Jean Bretagne Charles de La Trémoille: Charles Armand René de La Trémoille\n" in out
     assert not set(out) & set("\x1b╭│█▸●")
+
+
+def test_a_source_says_its_page_and_heading(fakes: Any, tmp_path: Any) -> None:
+    _, out = chat(fakes.FakeSession(tmp_path, script=lambda _: paged(fakes)), fakes.QUESTION)
+    assert "Source [2]: Jean Bretagne Charles de La Trémoille › Youth, page 7: Charles Armand René" in out
+
+
+def paged(fakes: Any) -> list[Any]:
+    """The turn of the fakes over passages with a page and a heading."""
+    import mindchat.events as ev
+
+    there = tuple(replace(passage, page=7, heading="Youth") for passage in fakes.PASSAGES)
+    return [replace(event, passages=there) if isinstance(event, ev.PassagesFound) else event for event in fakes.turn()]
+
+
+def test_missing_names_are_told(fakes: Any, tmp_path: Any) -> None:
+    import mindchat.events as ev
+    from mindchat.values import Absent
+
+    news = [ev.NamesAbsent((Absent("Zep\x1b[2Jpelin"), Absent("Metropolis", ("Metropolitan Opera",)))), ev.TurnCancelled("")]
+    _, out = chat(fakes.FakeSession(tmp_path, script=lambda _: news), "x")
+    assert "No document names “Zeppelin”.\nNo document names “Metropolis”. Near: “Metropolitan Opera”.\n" in out
 
 
 def test_failure_gives_its_exit_code(fakes: Any, tmp_path: Any) -> None:

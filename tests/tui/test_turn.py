@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import mindchat.engine
 from mindchat import events as ev
@@ -18,7 +19,7 @@ from mindchat.pace import Forecast
 from mindchat.trace import Trace
 from mindchat.tui.bridge import EventsArrived, SessionView, StartFailed, failure
 from mindchat.tui.widgets.status import Status, painted_now
-from mindchat.values import Answer, Token
+from mindchat.values import Absent, Answer, Token
 
 
 async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> None:
@@ -29,6 +30,23 @@ async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> Non
         await s.until(lambda: "Charles Bretagne Marie – father" in s.pane("memory"))
         await s.until(lambda: "father of Jean Bretagne Charles" in s.pane("hops"))
         assert s.chat.busy
+
+
+async def test_a_citation_on_screen_says_its_page_and_heading(stage: Any, fakes: Any) -> None:
+    there = tuple(replace(passage, page=7, heading="Youth") for passage in fakes.PASSAGES)
+    news = [replace(event, passages=there) if isinstance(event, ev.PassagesFound) else event for event in fakes.turn()]
+    async with stage(script=lambda _: news) as s:
+        await s.answer(fakes.QUESTION)
+        assert re.search(r"\[1\] Charles Bretagne Marie de La Trémoille › Youth, page 7  “", s.text())
+
+
+async def test_missing_names_are_told_while_the_turn_runs_and_stay(stage: Any, fakes: Any) -> None:
+    news = fakes.turn()
+    news.insert(2, ev.NamesAbsent((Absent("Metropolis", ("Metropolitan [b]Opera",)),)))
+    async with stage(script=lambda _: news) as s:
+        await s.answer(fakes.QUESTION)
+        assert "No document names “Metropolis”. Near: “Metropolitan [b]Opera”." in s.chat.newest.query_one(".absent").content.plain
+        assert s.chat.newest.query_one(".absent").display
 
 
 def test_every_step_of_the_engine_has_words_for_people() -> None:

@@ -1,4 +1,6 @@
-"""Search that follows names: what passages are about, who names whom, and the rankers that use it.
+"""Search: from a typed line to ranked passages.
 
-Reading order: names, graph (with weave), links, pagerank, rankers. Nothing here knows which engine scores the words.
+Owns: reading the query, the analysis of text, the index on disk and its generations, BM25F, the name graph and the rankers that follow it,
+names that no document has, Milvus. Does not own: reading files (corpus.reading).
+Reading order: analyze, bm25f, impact_matrix; names, graph (with weave), links, pagerank, rankers; queries, narrow, near.
 """

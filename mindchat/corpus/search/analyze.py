@@ -32,6 +32,11 @@ RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
 HAS_NGRAM = re.compile(f"[{_NGRAM}]")
 
 
+def unspaced(text: str) -> bool:
+    """Whether something of it belongs to a script that puts no spaces between words."""
+    return HAS_NGRAM.search(text) is not None
+
+
 class Analyzer:
     """Terms of one language. Instances are cheap to make and keep a cache of stems; not shared between threads while indexing."""
 

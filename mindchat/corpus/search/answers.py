@@ -16,6 +16,7 @@ from mindchat.corpus.search.graph import Graph
 from mindchat.corpus.search.impact_matrix import Strings, best
 from mindchat.corpus.search.names import surface
 from mindchat.corpus.search.rankers import Hit
+from mindchat.corpus.search.twins import content_key
 from mindchat.values import Found, Passage
 
 SPARE = 16
@@ -101,12 +102,12 @@ def answered(hits: Sequence[Reasoned], question: str, k: int, passage: Callable[
     """
     cut = sorted((hit.words for hit in hits), reverse=True)[:k][-1:] or [0.0]
     found: list[Passage] = []
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[bytes] = set()
     for hit in hits:
         here = passage(hit.id)
         if here is None:  # removed since the index was built: it must not answer any more
             continue
-        words = (here.title, here.heading, here.text)
+        words = content_key(here)
         if words in seen:
             continue
         seen.add(words)

@@ -16,10 +16,13 @@ from mindchat.corpus.search.answers import SPARE, Scored, answered, reasoned
 from mindchat.corpus.search.bm25f import FIELDS, Params
 from mindchat.corpus.search.graph import Graph
 from mindchat.corpus.search.impact_matrix import assemble
+from mindchat.corpus.search.narrow import Narrowing
+from mindchat.corpus.search.near import Known, Searched, absent
 from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.weave import Weaver
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
-from mindchat.values import Passage, Query
+from mindchat.text.language import Language
+from mindchat.values import Absent, Passage, Query
 
 
 class MemoryIndex:
@@ -49,9 +52,23 @@ class MemoryIndex:
 
     def search(self, query: Query, k: int) -> list[Passage]:
         """At most k passages, best first, rank from 1; [] for a query without searchable terms."""
+        narrowing = Narrowing(query)
         scores = self._matrix.scores(list(dict.fromkeys(self._analyzer.terms(query.text))))
-        hits = self._ranker.rank(Scored(scores, self._ids), query.text, k + SPARE) if k > 0 else []
+        if k < 1:
+            return []
+        texts = [self._passages[id_] for id_ in self._ids]
+        demanding = narrowing.documents or narrowing.phrases
+        fits = [narrowing.allows(passage.document) and narrowing.accepts(passage) for passage in texts]
+        if narrowing.unseen(self._analyzer.terms(query.text)):
+            scores = np.array(fits, np.float64)
+        words = Scored(scores, self._ids, np.array(fits, np.bool_) if demanding else None)
+        hits = self._ranker.rank(words, query.text, k + SPARE)
         return answered(reasoned(hits, self._ids, self._graph), query.text, k, self._passages.get)
+
+    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+        """See ports.KnowsNames."""
+        titles = [passage.title for passage in self._passages.values()]
+        return absent(question, Searched(self.search, lambda: Known(titles), self._analyzer), words)
 
 
 def _woven(passages: Iterable[Passage], analyzer: Analyzer) -> Graph:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from os.path import expanduser, realpath
 from pathlib import Path
 
 import msgspec
@@ -27,6 +26,7 @@ from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.answers import answered
 from mindchat.corpus.search.generations import Store
 from mindchat.corpus.search.milvus_client import Collection, Row, clipped, shown
+from mindchat.corpus.search.narrow import Narrowing, scan, times_of
 from mindchat.corpus.search.rankers import CANDIDATES
 from mindchat.errors import IndexMissingError, ResourceError
 from mindchat.ports import NEVER, Cancel, Registry
@@ -84,13 +84,20 @@ class MilvusIndex:
         """See SearchIndex.search. Equal passages of several documents are found once, as the registry's first."""
         collection = self._searched()
         terms = list(dict.fromkeys(Analyzer(self.section.language).terms(query.text)))[:MAX_TERMS]
-        if not terms or k < 1:
-            return []
-        built, roots = self._built(), [realpath(expanduser(path)) for path in within]
+        narrowing = Narrowing(query, within, times_of(self.registry, self.collection))
+        if not terms or k < 1 or narrowing.unseen(terms):
+            return scan(self.registry, self.collection, narrowing, k)
+        roots = list(narrowing.within or narrowing.filters.within)
+        built = self._built()
         name, limit = built.graph if built is not None else "", max(2 * k + 16, CANDIDATES)
+
+        def allowed(id_: str) -> Passage | None:
+            passage = self.registry.passage(id_)
+            return passage if passage is not None and narrowing.allows(passage.document) and narrowing.accepts(passage) else None
+
         while True:
-            hits = collection.search(clipped(terms), min(limit, _MOST_HITS), roots)
-            found = answered(self._names.rank(hits, query.text, limit, name, roots), query.text, k, self.registry.passage)
+            hits = [hit[::2] for hit in collection.search(clipped(terms), min(limit, _MOST_HITS), roots)]
+            found = answered(self._names.rank(hits, query.text, limit, name, roots), query.text, k, allowed)
             if len(found) == k or len(hits) < limit or limit >= _MOST_HITS:
                 return found
             limit *= 4

@@ -120,14 +120,14 @@ class Collection:
         """Rows."""
         return int(self._ask("query", self.name, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
-    def search(self, terms: str, limit: int, within: Sequence[str]) -> list[tuple[str, float]]:
-        """(passage id, score) of at most `limit` rows, best first."""
+    def search(self, terms: str, limit: int, within: Sequence[str]) -> list[tuple[str, str, float]]:
+        """(passage id, uri of its document, score) of at most `limit` rows, best first."""
         found = self._ask(
-            "search", self.name, data=[terms], anns_field="weights", limit=limit, filter=places(within), output_fields=["id"],
+            "search", self.name, data=[terms], anns_field="weights", limit=limit, filter=places(within), output_fields=["id", "uri"],
             search_params={"metric_type": "BM25", "params": {}},
         )  # fmt: skip
         # Milvus Lite gives BM25 as a distance, below 0; a server as a score
-        return [(hit["entity"]["id"], abs(float(hit["distance"]))) for hit in found[0]]
+        return [(hit["entity"]["id"], hit["entity"]["uri"], abs(float(hit["distance"]))) for hit in found[0]]
 
 
 def places(within: Sequence[str]) -> str:

@@ -5,10 +5,8 @@ Owns: answering one query from one generation. Does not own: which generation th
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +21,15 @@ from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Damaged, Manifest, Store
 from mindchat.corpus.search.graph import Graph
 from mindchat.corpus.search.impact_matrix import Matrix, Strings, from_record
+from mindchat.corpus.search.narrow import Narrowing, lone
 from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.whoosh_index import Record
 from mindchat.values import Passage
 
 MAX_TERMS = 512
 """Distinct terms of a query that count; a whole page pasted as a question stays fast."""
+_MASKS = 8
+"""Answers to "which passages may be searched" that are kept."""
 
 
 class Opened:
@@ -51,7 +52,7 @@ class Opened:
         self._analyzer = Analyzer(manifest.language)
         self._guard = threading.Lock()
         self._ids: Sequence[str] | None = None
-        self._mask = lru_cache(maxsize=8)(self._find_mask)
+        self._masks: dict[Hashable, NDArray[np.bool_]] = {}
 
     @staticmethod
     def open(store: Store, name: str, section: IndexSection, notify: Callable[[str], None], retrieve: RetrieveSection | None = None) -> Opened:
@@ -85,18 +86,29 @@ class Opened:
         """matrix | whoosh."""
         return "matrix" if self._matrix is not None else "whoosh"
 
-    def search(self, text: str, k: int, passage: Callable[[str], Passage | None], within: Sequence[str] = ()) -> list[Passage]:
-        """At most k passages that `passage` still knows by id, best first, with their reasons; [] without searchable terms."""
-        if k < 1:
-            return []
+    def search(self, text: str, k: int, passage: Callable[[str], Passage | None], narrowing: Narrowing) -> list[Passage] | None:
+        """At most k passages that `passage` still knows by id and the demands let pass, best first, with their reasons.
+
+        [] without searchable terms; None: no index has the terms of the phrases (Narrowing.unseen).
+        """
         with self._guard:  # neither the stemmer nor Whoosh's open files may be shared between threads
             terms = list(dict.fromkeys(self._analyzer.terms(text)))[:MAX_TERMS]
-            if not terms:
+            if narrowing.unseen(terms):
+                return None
+            if not terms or k < 1:
                 return []
             scores, ids = self._scores(terms)
-            words = Scored(scores, ids, self._mask(tuple(within)) if within else None)
-            hits = reasoned(self._ranker.rank(words, text, k + SPARE), ids, self._graph)
-        return answered(hits, text, k, passage)
+            mask = self._allowed(narrowing) if narrowing.documents else None
+            for term in self._required(narrowing.phrases):
+                mask = (self._scores([term])[0] > 0) & (True if mask is None else mask)
+            most = len(ids) if narrowing.phrases else k + SPARE
+            hits = reasoned(self._ranker.rank(Scored(scores, ids, mask), text, most), ids, self._graph)
+
+        def accepted(id_: str) -> Passage | None:
+            here = passage(id_)
+            return here if here is not None and narrowing.accepts(here) else None
+
+        return answered(hits, text, k, accepted)
 
     def _scores(self, terms: Sequence[bytes]) -> tuple[NDArray[np.floating], Strings | Sequence[str]]:
         """(scores, ids) of the live passages, in the order of matrix and graph."""
@@ -111,23 +123,32 @@ class Opened:
             self._ids = live_ids(self._record)
         return self._ids
 
-    def _find_mask(self, within: tuple[str, ...]) -> NDArray[np.bool_]:
-        """Which passages stand in a document at or under one of the paths, in any of their places."""
-        roots = [os.path.realpath(os.path.expanduser(path)) for path in within]
-        starts = tuple(root.rstrip(os.sep) + end for root in roots for end in (os.sep, "#"))
+    def _required(self, phrases: Sequence[str]) -> set[bytes]:
+        """Terms of every passage that has the phrases."""
+        found = {term for phrase in phrases for term in self._analyzer.terms(phrase)}
+        return {term for term in found if not lone(term)}
 
-        def inside(uri: str) -> bool:
-            return uri in roots or uri.startswith(starts)
+    def _allowed(self, narrowing: Narrowing) -> NDArray[np.bool_]:
+        """Which passages stand in a document that may be searched, in any of their places."""
+        mask = self._masks.get(narrowing.key) if narrowing.lasting else None
+        if mask is None:
+            mask = self._find_mask(narrowing.allows)
+            if len(self._masks) >= _MASKS:
+                self._masks.clear()
+            self._masks[narrowing.key] = mask
+        return mask
 
+    def _find_mask(self, inside: Callable[[str], bool]) -> NDArray[np.bool_]:
         if self._matrix is not None:
-            by_document = np.array([inside(uri.decode("utf-8", "surrogatepass")) for uri in self._matrix.uris], np.bool_)
+            by_document = np.array([inside(_decoded(uri)) for uri in self._matrix.uris], np.bool_)
             mask = by_document[self._matrix.document] if len(by_document) else np.zeros(0, np.bool_)
-            number = {id_.decode("utf-8", "surrogatepass"): at for at, id_ in enumerate(self._matrix.ids)} if self._places else {}
+            ids = [_decoded(id_) for id_ in self._matrix.ids] if self._places else []
         else:
             assert self._record is not None
             rows = self._record.rows
             mask = np.array([inside(uri) for uri in rows.uris], np.bool_)[rows.live]
-            number = {id_: at for at, id_ in enumerate(self._live_ids())} if self._places else {}
+            ids = list(self._live_ids())
+        number = {id_: at for at, id_ in enumerate(ids)} if self._places else {}
         for id_, uris in self._places.items():
             if id_ in number and any(map(inside, uris)):
                 mask[number[id_]] = True
@@ -148,3 +169,7 @@ def _graph(folder: Path, manifest: Manifest, problems: Sequence[str], retrieve: 
         notify(f"Names are not followed ({why}); mindchat index rebuild mends it.")
         return None
     return Graph.load(folder / "graph")
+
+
+def _decoded(text: bytes | str) -> str:
+    return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text

@@ -37,6 +37,8 @@ class SearchIndex(Protocol):
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
         """At most k distinct passages, best first, rank from 1, only from documents under one of the paths `within` if given.
 
+        Of a values.Sought every filter and phrase holds (search.narrow).
+
         Raises IndexMissingError, ResourceError.
         """
         ...

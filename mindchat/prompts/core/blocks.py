@@ -41,7 +41,7 @@ def documents(numbered: Sequence[tuple[int, Passage]], copy: int, told: Mapping[
     shown = [(number, passage) for number, passage in numbered if told is None or passage.id in told]
     segments: list[Segment] = [Text("Documents:\n\n", copy=copy)] if shown else []
     for number, passage in shown:
-        title = escaped(passage.title)
+        title = escaped(passage.name)
         body = escaped(passage.text if told is None else told[passage.id])
         words = body if not title or body.startswith(title) else f"{title}: {body}"
         segments += [Text(f"Document [{number}] ", copy=copy), Text(words, "passage", passage.id, copy), Text("\n\n", copy=copy)]

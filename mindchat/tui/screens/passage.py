@@ -35,6 +35,7 @@ def painted_head(source: Source) -> Content:
     words += [source.heading] if source.heading else []
     words += [f"score {source.score:.2f}, rank {source.rank}"] if source.rank else []
     rows.append(line((" · ".join(words), FAINT)))
+    rows += [line((f"also in {short(uri, 100)}", FAINT)) for uri in source.also]
     rows += [line(("! ", WARN), (warning, WARN)) for warning in source.warnings]
     return lines(rows)
 

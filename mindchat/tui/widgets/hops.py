@@ -53,7 +53,7 @@ def painted_passage(passage: Passage, best: float, width: int) -> Content:
         " " * LABEL,
         (f"{rank:<3}", MUTED),
         (f"{bar(share, 6)} {passage.score:5.2f}  ", MUTED),
-        short(passage.title or passage.document, max(8, width - LABEL - 18)),
+        short(passage.name or passage.document, max(8, width - LABEL - 18)),
         (place, FAINT),
     )
 

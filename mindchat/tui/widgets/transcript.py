@@ -20,7 +20,7 @@ from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from mindchat.text.clean import Cleaner, clean
-from mindchat.trace import Trace, counts
+from mindchat.trace import Trace, absent_words, counts, page_words
 from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, block, line, lines, seconds, short
 from mindchat.values import Citation
 
@@ -83,6 +83,11 @@ def painted_notices(trace: Trace) -> list[Content]:
     ]
 
 
+def painted_absent(trace: Trace) -> Content:
+    """Names of the question that no document has, a line each."""
+    return lines([line(("! ", WARN), (absent_words(item), MUTED)) for item in trace.absent])
+
+
 def painted_outcome(trace: Trace) -> Content | None:
     """The lines under an answer, or what went wrong."""
     shown = _painted_end(trace)
@@ -124,9 +129,11 @@ class CitationLine(Static, can_focus=True):
 
     def __init__(self, trace: Trace, citation: Citation) -> None:
         self._trace_shown, self._citation = trace, citation
-        titles = {passage.id: passage.title for passage in trace.passages}
-        title = titles.get(citation.passage) or citation.document
-        shown = line((f"[{citation.n}] ", f"bold {ACCENT}"), (short(title, 60), "underline"), (f"  “{short(citation.quote, 80)}”", FAINT))
+        source = trace.source(citation)
+        name = (source.name if source is not None else "") or citation.document
+        page = page_words(source.page) if source is not None else ""
+        quote = (f"  “{short(citation.quote, 80)}”", FAINT)
+        shown = line((f"[{citation.n}] ", f"bold {ACCENT}"), (short(name, 60), "underline"), (page, FAINT), quote)
         super().__init__(shown, markup=False, classes="citation")
 
     def action_open(self) -> None:
@@ -187,8 +194,9 @@ class TurnView(Vertical):
         self._finished = False
 
     def compose(self) -> ComposeResult:
-        """Question, waiting line, reasoning, answer, outcome, sources."""
+        """Question, names that no document has, waiting line, reasoning, answer, outcome, sources."""
         yield Static(block(self.question), markup=False, classes="question")
+        yield Static(markup=False, classes="absent")
         yield Reasoning()
         yield Markdown(classes="answer", parser_factory=parser, open_links=False)
         yield Static(markup=False, classes="outcome")
@@ -196,7 +204,7 @@ class TurnView(Vertical):
 
     def on_mount(self) -> None:
         """Nothing is shown before there is something."""
-        for name in (".reasoning", ".answer", ".citations"):
+        for name in (".absent", ".reasoning", ".answer", ".citations"):
             self.query_one(name).display = False
         self.query_one(".outcome", Static).update(line(("… waiting for the model", FAINT)))
 
@@ -204,6 +212,10 @@ class TurnView(Vertical):
         """Draw a newer trace."""
         if self._finished:
             return
+        if trace.absent != self.trace.absent:
+            told = self.query_one(".absent", Static)
+            told.display = bool(trace.absent)
+            told.update(painted_absent(trace))
         self.trace = trace
         self.query_one(Reasoning).show(trace)
         if trace.state in ("answered", "failed", "cancelled"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,47 @@ def make_docx() -> bytes:
     table.cell(0, 0).text, table.cell(0, 1).text = "name", "Pont Neuf"
     buffer = io.BytesIO()
     word.save(buffer)
+    return buffer.getvalue()
+
+
+def make_xlsx() -> bytes:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    rivers, empty, notes = book.active, book.create_sheet("Empty"), book.create_sheet("Notes")
+    assert empty is not None
+    rivers.title = "Rivers"
+    for row in (
+        [],
+        ["name", "length", None, "seen"],
+        ["Thouet", 142.0, None, datetime(2024, 5, 1)],
+        [None, None],
+        ["Loire", 1006.5, "long\nest", True],
+    ):
+        rivers.append(row)
+    rivers["A9"] = "=1+1"
+    notes["C3"] = "Only a note."
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def make_pptx(title: str = "The Duchy") -> bytes:
+    import pptx
+    from pptx.util import Inches
+
+    show = pptx.Presentation()
+    show.core_properties.title = title
+    first = show.slides.add_slide(show.slide_layouts[1])
+    first.shapes.title.text, first.placeholders[1].text = "Rivers", "The Thouet flows by.\nThe Loire too."
+    first.notes_slide.notes_text_frame.text = "Say it slowly."
+    second = show.slides.add_slide(show.slide_layouts[6])
+    table = second.shapes.add_table(1, 2, 0, 0, Inches(4), Inches(1)).table
+    table.cell(0, 0).text, table.cell(0, 1).text = "name", "Pont Neuf"
+    group = second.shapes.add_group_shape()
+    group.shapes.add_textbox(0, 0, Inches(1), Inches(1)).text_frame.text = "In a group."
+    buffer = io.BytesIO()
+    show.save(buffer)
     return buffer.getvalue()
 
 
@@ -163,6 +205,52 @@ def test_docx(tmp_path):
     assert documents(tmp_path / "x.docx")[0].document.title == "The Duchy"
 
 
+def test_xlsx_rows_name_their_columns_and_sheets_are_headings(tmp_path):
+    (tmp_path / "my_rivers.xlsx").write_bytes(make_xlsx())
+    (entry,) = documents(tmp_path / "my_rivers.xlsx")
+    assert entry.document.title == "my rivers"
+    assert entry.document.text.split("\n\n") == [
+        "name | length | seen",
+        "name: Thouet; length: 142; seen: 2024-05-01",
+        "name: Loire; length: 1006.5; long est; seen: True",
+        "Only a note.",
+    ]
+    assert [heading for _, heading, _ in outline(tmp_path / "my_rivers.xlsx")] == ["Rivers", "Notes"]
+
+
+def test_pptx_slides_are_pages_and_titles_headings(tmp_path):
+    (tmp_path / "talk.pptx").write_bytes(make_pptx())
+    assert documents(tmp_path / "talk.pptx")[0].document.title == "The Duchy"
+    assert outline(tmp_path / "talk.pptx") == [
+        ("Rivers\n\nThe Thouet flows by.\n\nThe Loire too.\n\nSay it slowly.", "Rivers", 1),
+        ("name | Pont Neuf\n\nIn a group.", "", 2),
+    ]
+
+
+@pytest.mark.parametrize("title", ["PowerPoint Presentation", "PowerPoint-Präsentation", "Untitled", "talk.pptx", ""])
+def test_a_title_that_powerpoint_made_up_is_none(tmp_path, title):
+    (tmp_path / "my_talk.pptx").write_bytes(make_pptx(title))
+    assert documents(tmp_path / "my_talk.pptx")[0].document.title == "my talk"
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".pptx"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no archive", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1old", make_zip({"a.txt": "x"}), make_zip({"[Content_Types].xml": "<x"})]
+)
+def test_a_broken_or_encrypted_office_file_is_named(tmp_path, suffix, content):
+    (tmp_path / f"x{suffix}").write_bytes(content)
+    with pytest.raises(DocumentError, match=r"broken|encrypted"):
+        documents(tmp_path / f"x{suffix}")
+
+
+def test_office_files_are_read_in_the_worker(tmp_path):
+    for name, content in (("a.xlsx", make_xlsx()), ("b.pptx", make_pptx())):
+        (tmp_path / name).write_bytes(content)
+        assert not reader_for(tmp_path / name).simple
+        with Reading(IndexSection(), NEVER) as reading:
+            assert [type(item) for item in reading.read(tmp_path / name)] == [Entry]
+
+
 def test_odt(tmp_path):
     (tmp_path / "x.odt").write_bytes(make_zip(dict(ODT)))
     assert outline(tmp_path / "x.odt") == [("Rivers\n\nThe Thouet flows by.\n\nname | Loire", "Rivers", None)]
@@ -230,8 +318,14 @@ def test_markdown_headings():
 
 def test_markdown_title_and_paths(tmp_path):
     (tmp_path / "x.md").write_text("intro\n\n# Top\n\n## Sub\n\ndeep\n\n# Other\n\nend\n")
-    assert [heading for _, heading, _ in outline(tmp_path / "x.md")] == ["", "", "Sub", "Other"]
-    assert documents(tmp_path / "x.md")[0].document.title == "Top"
+    assert [heading for _, heading, _ in outline(tmp_path / "x.md")] == ["", "Top", "Top › Sub", "Other"]
+    assert documents(tmp_path / "x.md")[0].document.title == "x"
+    (tmp_path / "y.md").write_text("intro\n\n# Top\n\n## Sub\n\ndeep\n\n## Other\n\nend\n")
+    assert [heading for _, heading, _ in outline(tmp_path / "y.md")] == ["", "", "Sub", "Other"]
+    assert documents(tmp_path / "y.md")[0].document.title == "Top"
+    (tmp_path / "z.md").write_text("---\ntitle: Front\n---\n# One\na\n# Two\nb\n")
+    assert [heading for _, heading, _ in outline(tmp_path / "z.md")] == ["One", "Two"]
+    assert documents(tmp_path / "z.md")[0].document.title == "Front"
 
 
 def test_every_reader_of_the_table_loads_and_knows_its_suffixes():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from mindchat.config import IndexSection
 from mindchat.corpus.index import Index
 from mindchat.corpus.search.memory_index import MemoryIndex
+from mindchat.corpus.search.queries import parse
 from mindchat.errors import ConfigError, IndexMissingError, ResourceError
 from mindchat.storage.document_registry import DocumentRegistry
 from mindchat.values import Chunk, Document, Found, Passage, Query
@@ -65,9 +67,12 @@ class Board:
         self.index.sync()
 
     def search(self, words: str, k: int = 10, within: Sequence[str] = ()) -> list[Passage]:
+        return self.find(Query(words), k, within)
+
+    def find(self, query: Query, k: int = 10, within: Sequence[str] = ()) -> list[Passage]:
         if self.engine == "memory":
-            return MemoryIndex(list(self.registry.passages()), self.section()).search(Query(words), k)
-        return self.index.search(Query(words), k, within=within)
+            return MemoryIndex(list(self.registry.passages()), self.section()).search(query, k)
+        return self.index.search(query, k, within=within)
 
     def names(self, words: str, k: int = 10, within: Sequence[str] = ()) -> list[str]:
         return [Path(passage.document).name for passage in self.search(words, k, within)]
@@ -154,6 +159,77 @@ def test_within_narrows_to_folders_not_to_prefixes_of_names(synced: Board) -> No
     assert synced.names("river", within=["/dark", "/d/castle.txt"]) != []
     assert synced.names("violin", within=["/d/sub"]) == ["violin.txt"]
     assert synced.names("violin", within=['/d" or uri > "']) == []
+
+
+def found(board: Board, line: str, k: int = 10) -> set[str]:
+    return {Path(passage.document).name for passage in board.find(parse(line), k)}
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ('"river in France"', {"river.txt"}),
+        ('"RIVER in france"', {"river.txt"}),
+        ('"a  river"', {"river.txt", "castle.txt"}),
+        ('"rivers of ice"', {"glacier.txt"}),
+        ('"river of ice"', set()),
+        ('river "castle below"', set()),
+        ('river "old castle"', {"castle.txt"}),
+        ('"old castle" "by the"', {"castle.txt"}),
+        ('"old castle" "rivers of"', set()),
+        ('"by the"', {"castle.txt"}),
+        ('"the by"', set()),
+        ('"castle of thouars"', {"castle.txt"}),
+        ('"Vezere"', {"river.txt"}),
+        ('"Trémoille family." river', {"castle.txt"}),
+        ('"iver in Fran"', set()),
+        ('"日本の首都"', {"tokyo.txt"}),
+        ('"京"', {"tokyo.txt"}),
+        ('"京日"', set()),
+    ],
+)
+def test_a_phrase_stands_in_the_passage_word_for_word(board: Board, line: str, names: set[str]) -> None:
+    assert found(board, line) == names
+    assert len(found(board, line, 1)) == min(len(names), 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("river type:txt", {"river.txt", "castle.txt", "glacier.txt"}),
+        ("river type:pdf", set()),
+        ("river path:DARK", {"glacier.txt"}),
+        ("river path:/d/*.txt", {"river.txt", "castle.txt"}),
+        ("river path:castle path:glacier", {"castle.txt", "glacier.txt"}),
+        ("river in:/d", {"river.txt", "castle.txt"}),
+        ("river in:/d path:castle", {"castle.txt"}),
+        ("river after:2024", {"castle.txt", "glacier.txt"}),
+        ("river before:2024", {"river.txt"}),
+        ("river after:2024 before:2025-06-01", {"castle.txt"}),
+        ('river after:2024 before:2025-06-01 "old castle"', {"castle.txt"}),
+    ],
+)
+def test_filters_hold_for_every_engine(synced: Board, line: str, names: set[str]) -> None:
+    days = {"river": 2020, "castle": 2025, "glacier": 2026}
+    for uri, (title, text) in TEXTS.items():
+        changed = int(datetime(days.get(Path(uri).stem, 2026), 1, 1).timestamp() * 1e9)
+        synced.registry.put([(Document(uri, title, text, mtime_ns=changed), [Chunk(0, len(text))])])
+    synced.index.sync()
+    assert found(synced, line) == names
+    assert found(synced, line) == names, "the second time may come from what was kept"
+
+
+def test_given_paths_and_filters_must_both_hold(synced: Board) -> None:
+    assert {Path(p.document).name for p in synced.find(parse("river in:/d"), within=["/d/castle.txt"])} == {"castle.txt"}
+    assert synced.find(parse("river in:/dark"), within=["/d"]) == []
+
+
+def test_the_type_of_a_corpus_line_is_that_of_its_file(synced: Board) -> None:
+    texts = {"/c.d/C#/a.md": "One harp.", "/c.d/lines.jsonl#a.b": "Two harps."}
+    synced.registry.put([(Document(uri, "T", text), [Chunk(0, len(text))]) for uri, text in texts.items()])
+    synced.index.sync()
+    assert found(synced, "harp type:md") == {"a.md"}
+    assert found(synced, "harp type:jsonl") == {"lines.jsonl#a.b"}
 
 
 def test_changed_removed_and_new_documents(synced: Board) -> None:

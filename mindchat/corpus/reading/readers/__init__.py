@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from mindchat.text.clean import clean_line
@@ -36,6 +36,8 @@ READERS: dict[str, str] = {
     ".json": "mindchat.corpus.reading.readers.tables:JsonReader",
     ".pdf": "mindchat.corpus.reading.readers.pdf:PdfReader",
     ".docx": "mindchat.corpus.reading.readers.office:DocxReader",
+    **dict.fromkeys((".xlsx", ".xlsm"), "mindchat.corpus.reading.readers.sheets:WorkbookReader"),
+    ".pptx": "mindchat.corpus.reading.readers.slides:SlidesReader",
     ".odt": "mindchat.corpus.reading.readers.office:OdtReader",
     ".epub": "mindchat.corpus.reading.readers.office:EpubReader",
     ".eml": "mindchat.corpus.reading.readers.mail:MailReader",
@@ -67,7 +69,7 @@ class BaseReader:
         return Document(str(path), clean_line(title, 300) or title_of(path), text, mtime_ns=status.st_mtime_ns, size=status.st_size)
 
 
-def title_of(path: Path) -> str:
+def title_of(path: PurePath) -> str:
     """A file's name as a title."""
     return clean_line(path.stem.replace("_", " "), 300) or "untitled"
 

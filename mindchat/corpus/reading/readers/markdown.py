@@ -31,15 +31,15 @@ class MarkdownReader(BaseReader):
     simple = True
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
-        """Title: front matter, else the first heading of level 1, else the file's name."""
+        """Title: front matter, else the only heading of level 1, else the file's name: several such headings are sections beside each other."""
         text = read_text(path)
         refuse_secrets(text, path.name)
         front = _FRONT.match(text, 0, 20_000)
         start = front.end() if front else 0
         headings = list(find_headings(text, start))
         title = _FRONT_TITLE.search(front[0]) if front else None
-        first = next((words for _, level, words in headings if level == 1), "")
-        name = title[1] if title else first or title_of(path)
+        tops = [words for _, level, words in headings if level == 1]
+        name = title[1] if title else (tops[0] if len(tops) == 1 else "") or title_of(path)
         yield self.document(path, name, text), sections(text, headings, start, clean_line(name))
 
 

@@ -47,7 +47,7 @@ class TableReader(BaseReader):
                 names = [cell.strip() for cell in row]
                 script.block(" | ".join(names))
                 continue
-            script.block(_row(names, row))
+            script.block(named_row(names, row))
         yield self.document(path, path.name, script.text()), script.chunks()
 
 
@@ -60,7 +60,8 @@ def _delimiter(text: str, suffix: str) -> str:
         return ","
 
 
-def _row(names: Sequence[str], row: Sequence[str]) -> str:
+def named_row(names: Sequence[str], row: Sequence[str]) -> str:
+    """The cells that are not empty, each after its column's name."""
     pairs = itertools.zip_longest(names, row, fillvalue="")
     return "; ".join(f"{name}: {cell.strip()}" if name else cell.strip() for name, cell in pairs if cell.strip())
 

@@ -97,6 +97,8 @@ class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only
     k: Positive = 3
     keep: Literal["replace", "accumulate"] = "accumulate"
     max_passages: Positive = 8
+    evidence: Literal["sentences", "passages"] = "sentences"
+    evidence_words: Annotated[int, Meta(ge=20)] = 280
 
 
 class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

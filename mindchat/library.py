@@ -16,8 +16,8 @@ from mindchat.corpus.index import Index
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
-from mindchat.ports import NEVER, Cancel, Registry
-from mindchat.values import Passage, Query
+from mindchat.ports import NEVER, Cancel, CountsWords, Registry
+from mindchat.values import Passage, Query, WordCounts
 
 DEMO = "demo"
 
@@ -89,6 +89,11 @@ class DocumentLibrary:
     def search(self, query: Query, k: int) -> Sequence[Passage]:
         """At most k passages of the collection in force, only from under the paths given with --in. Raises IndexMissingError."""
         return self.index.search(query, k, within=self._within)
+
+    def count_words(self, text: str) -> WordCounts | None:
+        """How many passages of the collection in force hold each word of a text; None if the engine cannot tell. Raises IndexMissingError."""
+        index = self.index
+        return index.count_words(text) if isinstance(index, CountsWords) else None
 
     def status(self) -> dict[str, Any]:
         """State of the index in force, the folders it was made from, and which of them are gone for now."""

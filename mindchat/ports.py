@@ -34,6 +34,7 @@ from mindchat.values import (
     Trigger,
     TurnState,
     Verdict,
+    WordCounts,
 )
 
 
@@ -341,6 +342,15 @@ class Retriever(Protocol):
 
     def search(self, query: Query, k: int) -> Sequence[Passage]:
         """At most k passages, best first, rank from 1. Raises IndexMissingError."""
+        ...
+
+
+@runtime_checkable
+class CountsWords(Protocol):
+    """A retriever that can tell how rare a word is in what it searches."""
+
+    def count_words(self, text: str) -> WordCounts | None:
+        """Of each searchable word of a text, how many passages hold it; None: the engine cannot tell. Raises IndexMissingError."""
         ...
 
 

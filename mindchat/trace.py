@@ -96,6 +96,7 @@ class Trace(Struct, frozen=True):
     """The tokens of the accepted answer with their entropies; empty if the answer was picked from the passages instead."""
     sentences: tuple[SentenceView, ...] = ()
     hops: tuple[HopView, ...] = ()
+    evidence: ev.EvidenceChosen | None = None
     contexts: tuple[ev.PromptBuilt, ...] = ()
     dropped: tuple[ev.DocumentDropped, ...] = ()
     calls: tuple[ev.ModelAsked, ...] = ()
@@ -208,6 +209,8 @@ def fold(trace: Trace, event: Event) -> Trace:
             return _hop(trace, passages=event.passages, skipped=True, why=event.why)
         case ev.PassagesFound():
             return _hop(trace, passages=event.passages, fresh=event.fresh)
+        case ev.EvidenceChosen():
+            return replace(trace, evidence=event)
         case ev.FactsLearned():
             return replace(trace, learned=(*trace.learned, *event.learned), refused=(*trace.refused, *event.refused))
         case ev.FactsWithdrawn():
@@ -306,6 +309,16 @@ def _context_report(trace: Trace) -> dict[str, Any]:
     }
 
 
+def _evidence_report(trace: Trace) -> dict[str, Any]:
+    """Where the sentences stand that the prompt held of its passages ([]: they stood there whole), and what the search alone said of the question."""
+    chosen = trace.evidence
+    answerable = chosen.answerable if chosen else None
+    return {
+        "evidence": [msgspec.to_builtins(stretch) for stretch in chosen.evidence] if chosen else [],
+        "answerable": {"p": round(answerable.p, 4), "enough": answerable.enough} if answerable else None,
+    }
+
+
 def report(trace: Trace) -> dict[str, Any]:
     """The object of `ask --json` (contract). Only "timing" may differ between two equal runs."""
     started, answer = trace.started, trace.answer
@@ -325,6 +338,7 @@ def report(trace: Trace) -> dict[str, Any]:
         "layout": _layout_report(started) if started else {},
         "hops": [_hop_report(hop) for hop in trace.hops],
         "context": _context_report(trace),
+        **_evidence_report(trace),
         "learned": [{"id": item.fact.id, "new": item.new} for item in trace.learned],
         "counts": counts(trace),
         "timing": {

@@ -40,6 +40,7 @@ class TurnNarrator:
             ev.FactsRecalled: self._recalled,
             ev.SearchSkipped: self._skipped,
             ev.PassagesFound: self._found,
+            ev.EvidenceChosen: self._evidence,
             ev.DocumentsDropped: self._dropped,
             ev.FactsLearned: self._learned,
             ev.FactsWithdrawn: self._withdrawn,
@@ -121,6 +122,12 @@ class TurnNarrator:
     def _found(self, event: ev.PassagesFound) -> None:
         titles = ", ".join(clean_line(passage.title or passage.document, 40) for passage in event.passages)
         self._out.note(f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}" if event.passages else "found nothing")
+
+    def _evidence(self, event: ev.EvidenceChosen) -> None:
+        if event.evidence:
+            self._out.note(f"reads {event.words:,} of the passages' {event.of:,} words")
+        if event.answerable is not None and not event.answerable.enough:
+            self._out.note(f"the search found little that answers it ({event.answerable.p:.2f})")
 
     def _dropped(self, event: ev.DocumentsDropped) -> None:
         for dropped in event.dropped:

@@ -25,7 +25,7 @@ from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import FORMAT, Damaged, Store, full_disk_is_an_error
 from mindchat.errors import IndexMissingError
 from mindchat.ports import NEVER, Cancel, Registry
-from mindchat.values import Passage, Query
+from mindchat.values import Passage, Query, WordCounts
 
 if TYPE_CHECKING:
     from mindchat.corpus.search.open_generation import Opened
@@ -114,6 +114,10 @@ class Index:
             if len(found) == k:
                 break
         return found
+
+    def count_words(self, text: str) -> WordCounts:
+        """See ports.CountsWords. Raises IndexMissingError."""
+        return self._open().count_words(text)
 
     def close(self) -> None:
         """Release open files."""

@@ -16,7 +16,7 @@ from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.bm25f import FIELDS, Params
 from mindchat.corpus.search.impact_matrix import assemble, best
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
-from mindchat.values import Passage, Query
+from mindchat.values import Passage, Query, WordCounts
 
 
 class MemoryIndex:
@@ -35,6 +35,11 @@ class MemoryIndex:
         other = copy.copy(self)
         other._matrix = assemble(*self._counted, Params(section.k1, section.b, section.title_boost))
         return other
+
+    def count_words(self, text: str) -> WordCounts:
+        """See ports.CountsWords."""
+        words = ((word, min(map(self._matrix.holding, terms))) for word, terms in self._analyzer.words(text))
+        return WordCounts(len(self._ids), tuple(words))
 
     def search(self, query: Query, k: int) -> list[Passage]:
         """At most k passages, best first, rank from 1; [] for a query without searchable terms."""

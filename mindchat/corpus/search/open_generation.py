@@ -20,6 +20,7 @@ from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Damaged, Manifest, Store
 from mindchat.corpus.search.impact_matrix import Matrix, Strings, best, from_record
 from mindchat.corpus.search.whoosh_index import Record
+from mindchat.values import WordCounts
 
 MAX_TERMS = 512
 """Distinct terms of a query that count; a whole page pasted as a question stays fast."""
@@ -85,6 +86,17 @@ class Opened:
             mask = self._mask(tuple(within)) if within else None
             hits = best(scores, ids, k + _SPARE, mask)
             return [(name.decode("utf-8", "surrogatepass") if isinstance(name := ids[at], bytes) else name, score) for at, score in hits]
+
+    def count_words(self, text: str) -> WordCounts:
+        """How many passages hold each searchable word; of a word that has several terms (n-grams), the rarest one's."""
+        with self._guard:
+            if self._matrix is not None:
+                holding, passages = self._matrix.holding, len(self._matrix.ids)
+            else:
+                assert self._record is not None
+                holding, passages = self._record.holding, int(self._record.rows.live.sum())
+            words = self._analyzer.words(text)[:MAX_TERMS]
+            return WordCounts(passages, tuple((word, min(map(holding, terms))) for word, terms in words))
 
     def _find_mask(self, within: tuple[str, ...]) -> NDArray[np.bool_]:
         """Which passages stand in a document at or under one of the paths, in any of their places."""

@@ -103,6 +103,8 @@ class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only
     links: Literal["on", "off"] = "on"
     link_weight: Weight = 0.8
     link_depth: Annotated[int, Meta(ge=1, le=2)] = 2
+    evidence: Literal["sentences", "passages"] = "sentences"
+    evidence_words: Annotated[int, Meta(ge=20)] = 280
 
 
 class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

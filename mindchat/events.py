@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from mindchat.values import Absent, Answer, Channel, Fact, Passage, Prompt, Query, Relation, Sifted, Token, Verdict
+from mindchat.values import Absent, Answer, Answerable, Channel, Evidence, Fact, Passage, Prompt, Query, Relation, Sifted, Token, Verdict
 
 
 class TurnStarted(Struct, frozen=True, tag_field="type", tag="TurnStarted"):
@@ -190,6 +190,18 @@ class PassagesFound(Struct, frozen=True, tag_field="type", tag="PassagesFound"):
     seconds: float = 0.0
 
 
+class EvidenceChosen(Struct, frozen=True, tag_field="type", tag="EvidenceChosen"):
+    """What of the passages found the answer is read from, and whether they can hold it; before the answer prompt."""
+
+    evidence: tuple[Evidence, ...]
+    """In the order of the prompt; () if the passages stand there whole (retrieve.evidence = passages)."""
+    words: int
+    """Words of the evidence, titles aside."""
+    of: int
+    """Words of the whole passages."""
+    answerable: Answerable | None = None
+
+
 class FactLearned(Struct, frozen=True):
     """One fact written to memory."""
 
@@ -286,6 +298,7 @@ Event = (
     | FactsRecalled
     | SearchSkipped
     | PassagesFound
+    | EvidenceChosen
     | FactsLearned
     | FactsWithdrawn
     | DraftAccepted

@@ -17,9 +17,9 @@ from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
-from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.ports import NEVER, Cancel, CountsWords, Registry
 from mindchat.text.language import Language
-from mindchat.values import Absent, Passage, Query
+from mindchat.values import Absent, Passage, Query, WordCounts
 
 if TYPE_CHECKING:
     from mindchat.corpus.search.near import Known
@@ -134,6 +134,11 @@ class DocumentLibrary:
             inside = (row for row in rows if not self._within or any(is_under(row.uri, root) for root in self._within))
             self._known = key, Known([row.title for row in inside])
         return self._known[1]
+
+    def count_words(self, text: str) -> WordCounts | None:
+        """How many passages of the collection in force hold each word of a text; None if the engine cannot tell. Raises IndexMissingError."""
+        index = self.index
+        return index.count_words(text) if isinstance(index, CountsWords) else None
 
     def status(self) -> dict[str, Any]:
         """State of the index in force, the folders it was made from, and which of them are gone for now."""

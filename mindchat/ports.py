@@ -37,6 +37,7 @@ from mindchat.values import (
     Trigger,
     TurnState,
     Verdict,
+    WordCounts,
 )
 
 
@@ -353,6 +354,15 @@ class KnowsNames(Protocol):
 
     def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
         """The names of a question that no document has, each with names that exist and are near. Raises IndexMissingError."""
+        ...
+
+
+@runtime_checkable
+class CountsWords(Protocol):
+    """A retriever that can tell how rare a word is in what it searches."""
+
+    def count_words(self, text: str) -> WordCounts | None:
+        """Of each searchable word of a text, how many passages hold it; None: the engine cannot tell. Raises IndexMissingError."""
         ...
 
 

@@ -111,6 +111,7 @@ class Trace(Struct, frozen=True):
     absent: tuple[Absent, ...] = ()
     """Names of the question that no document has."""
     hops: tuple[HopView, ...] = ()
+    evidence: ev.EvidenceChosen | None = None
     contexts: tuple[ev.PromptBuilt, ...] = ()
     dropped: tuple[ev.DocumentDropped, ...] = ()
     calls: tuple[ev.ModelAsked, ...] = ()
@@ -229,6 +230,8 @@ def fold(trace: Trace, event: Event) -> Trace:
             return _hop(trace, passages=event.passages, skipped=True, why=event.why)
         case ev.PassagesFound():
             return _hop(trace, passages=event.passages, fresh=event.fresh)
+        case ev.EvidenceChosen():
+            return replace(trace, evidence=event)
         case ev.FactsLearned():
             return replace(trace, learned=(*trace.learned, *event.learned), refused=(*trace.refused, *event.refused))
         case ev.FactsWithdrawn():
@@ -344,6 +347,16 @@ def _context_report(trace: Trace) -> dict[str, Any]:
     }
 
 
+def _evidence_report(trace: Trace) -> dict[str, Any]:
+    """Where the sentences stand that the prompt held of its passages ([]: they stood there whole), and what the search alone said of the question."""
+    chosen = trace.evidence
+    answerable = chosen.answerable if chosen else None
+    return {
+        "evidence": [msgspec.to_builtins(stretch) for stretch in chosen.evidence] if chosen else [],
+        "answerable": {"p": round(answerable.p, 4), "enough": answerable.enough} if answerable else None,
+    }
+
+
 def report(trace: Trace) -> dict[str, Any]:
     """The object of `ask --json` (contract). Only "timing" may differ between two equal runs."""
     started, answer = trace.started, trace.answer
@@ -364,6 +377,7 @@ def report(trace: Trace) -> dict[str, Any]:
         "absent": [{"name": item.name, "near": list(item.near)} for item in trace.absent],
         "hops": [_hop_report(hop) for hop in trace.hops],
         "context": _context_report(trace),
+        **_evidence_report(trace),
         "learned": [{"id": item.fact.id, "new": item.new} for item in trace.learned],
         "counts": counts(trace),
         "timing": {

@@ -348,10 +348,18 @@ class Passage(Struct, frozen=True):
     found: Found | None = None
     """Why it was found; None if it is not from a search."""
 
+    shown: tuple[Span, ...] = ()
+    """Stretches of `text` that the prompt holds, in order; (): all of it. Set only on what an answer is read from."""
+
     @property
     def name(self) -> str:
         """What the passage is called before people and models: its title and the headings that it stands under."""
         return " › ".join(part for part in (self.title, self.heading) if part)
+
+    @property
+    def read(self) -> str:
+        """The words that the prompt holds: stretches that are not neighbours are joined by a blank."""
+        return " ".join(self.text[span.start : span.end] for span in self.shown) if self.shown else self.text
 
 
 def foreign_id(passage: Passage) -> str:
@@ -369,6 +377,36 @@ class Absent(Struct, frozen=True):
     name: str
     near: tuple[str, ...] = ()
     """Names that exist and are like it, best first."""
+
+
+class WordCounts(Struct, frozen=True):
+    """How many passages of the index hold each searchable word of a text."""
+
+    passages: int
+    """In the index."""
+    words: tuple[tuple[str, int], ...]
+    """(word as it stands, passages that hold it or another form of it), in text order without repeats; stop words are left out."""
+
+
+class Evidence(Struct, frozen=True):
+    """A stretch of a found passage that the prompt holds: document text[start:end], one sentence or several neighbours."""
+
+    passage: str
+    """Passage id."""
+    start: int
+    """Characters of the document's text, as in Passage and Citation."""
+    end: int
+
+
+class Answerable(Struct, frozen=True):
+    """What the search alone says about a question, before any model call."""
+
+    p: float
+    """Probability that the found passages hold an answer, 0..1."""
+    enough: bool
+    """Whether p reaches the cut below which documents do not say."""
+    features: tuple[tuple[str, float], ...] = ()
+    """What it was judged by, the weightiest first (mindchat.evidence.features)."""
 
 
 class Citation(Struct, frozen=True):

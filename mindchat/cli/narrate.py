@@ -41,6 +41,7 @@ class TurnNarrator:
             ev.FactsRecalled: self._recalled,
             ev.SearchSkipped: self._skipped,
             ev.PassagesFound: self._found,
+            ev.EvidenceChosen: self._evidence,
             ev.DocumentsDropped: self._dropped,
             ev.FactsLearned: self._learned,
             ev.FactsWithdrawn: self._withdrawn,
@@ -130,6 +131,12 @@ class TurnNarrator:
             for n, (passage, why) in enumerate(zip(event.passages, reasons, strict=True), 1)
         )
         self._out.note(f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}" if event.passages else "found nothing")
+
+    def _evidence(self, event: ev.EvidenceChosen) -> None:
+        if event.evidence:
+            self._out.note(f"reads {event.words:,} of the passages' {event.of:,} words")
+        if event.answerable is not None and not event.answerable.enough:
+            self._out.note(f"the search found little that answers it ({event.answerable.p:.2f})")
 
     def _dropped(self, event: ev.DocumentsDropped) -> None:
         for dropped in event.dropped:

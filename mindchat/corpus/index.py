@@ -26,7 +26,7 @@ from mindchat.corpus.search.generations import FORMAT, Damaged, Manifest, Store,
 from mindchat.corpus.search.narrow import Narrowing, scan, times_of
 from mindchat.errors import IndexMissingError
 from mindchat.ports import NEVER, Cancel, Registry
-from mindchat.values import Passage, Query
+from mindchat.values import Passage, Query, WordCounts
 
 if TYPE_CHECKING:
     from mindchat.corpus.search.open_generation import Opened
@@ -117,6 +117,10 @@ class Index:
         narrowing = Narrowing(query, within, times_of(self.registry, self.collection))
         found = self._open().search(query.text, k, self.registry.passage, narrowing)
         return scan(self.registry, self.collection, narrowing, k) if found is None else found
+
+    def count_words(self, text: str) -> WordCounts:
+        """See ports.CountsWords. Raises IndexMissingError."""
+        return self._open().count_words(text)
 
     def close(self) -> None:
         """Release open files."""

@@ -17,6 +17,7 @@ from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
 from mindchat.engine.answering import FREE, abstains, cite, confidence, unread
 from mindchat.engine.drafting import joined
+from mindchat.engine.evidence_steps import choose
 from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, decide, thinking_layout, thinking_room
@@ -39,6 +40,7 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
     if turn.hop.sentences and turn.hop.passages and not turn.dropped:
         turn.basis = turn.parts.policy.basis(turn.hop, turn.ask)
         yield from turn.ask.drain()
+    yield from choose(turn)
     reading = yield from decide(turn)
     prompt, draft = yield from _draft(turn, reading)
     text = clean(draft.text).strip()

@@ -14,7 +14,7 @@ from mindchat.answers import extract_short, says_unknown
 from mindchat.text.folding import find_all, fold
 from mindchat.text.language import Language
 from mindchat.text.names import find_names
-from mindchat.values import Citation, Draft, Passage, Token
+from mindchat.values import Citation, Draft, Passage, Span, Token
 
 _NOT_CITABLE = frozenset({"yes", "no", "true", "false", "unknown", "none"})
 _WORDS = re.compile(r"\w+")
@@ -27,6 +27,19 @@ def locate(answer: str, text: str) -> tuple[int, int] | None:
     return found[0][:2] if found else None
 
 
+def _place(answer: str, passage: Passage) -> tuple[int, int] | None:
+    """Character span of the answer in what was read of a passage."""
+    for span in passage.shown or (Span(0, len(passage.text)),):
+        if found := locate(answer, passage.text[span.start : span.end]):
+            return span.start + found[0], span.start + found[1]
+    return None
+
+
+def _extent(passage: Passage) -> tuple[int, int]:
+    """From the first to the last character that was read of a passage."""
+    return (passage.shown[0].start, passage.shown[-1].end) if passage.shown else (0, len(passage.text))
+
+
 def citable(short: str) -> bool:
     """Whether the place of a short answer in a text says anything: "yes" or a single letter stands everywhere."""
     return len(short) > 1 and short.casefold() not in _NOT_CITABLE
@@ -36,7 +49,7 @@ def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str
     """Where the short answer stands in prompted passages, and the passages that the model named by number.
 
     An answer that is a sentence stands nowhere as a whole; then each of its `parts` (names, dates, numbers that the question did not give)
-    is cited where it stands first.
+    is cited where it stands first. Of a passage of which the prompt held only stretches, only these are looked at.
     """
     citations: list[Citation] = []
 
@@ -51,16 +64,16 @@ def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str
 
     if citable(short):
         for passage in prompted:
-            if span := locate(short, passage.text):
+            if span := _place(short, passage):
                 add(passage, span, "span")
     for part in () if citations else filter(citable, parts):
-        where = next(((passage, span) for passage in prompted if (span := locate(part, passage.text))), None)
+        where = next(((passage, span) for passage in prompted if (span := _place(part, passage))), None)
         if where is not None:
             add(*where, "span")
     for match in _MODEL_MARK.finditer(full):
         number = int(match[1])
         if number < len(prompted):
-            add(prompted[number], (0, len(prompted[number].text)), "model")
+            add(prompted[number], _extent(prompted[number]), "model")
     return tuple(citations)
 
 

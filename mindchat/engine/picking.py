@@ -122,7 +122,7 @@ def _by_similarity(hop: TurnState, words: Language) -> Iterator[str]:
     ranked: list[tuple[float, int, list[str]]] = []
     for passage in hop.passages:
         title = _content(passage.title, words)
-        for sentence in words.sentences(passage.text):
+        for sentence in words.sentences(passage.read):
             own = _content(sentence, words)
             # a sentence about the passage's subject often only says "he": the title counts as said
             likeness = len(asked & (own | title)) / math.sqrt(len(own) + 1)

@@ -186,7 +186,7 @@ def staying(turn: Turn, copies: int, told: Mapping[str, str]) -> Set[str]:
 def _core(turn: Turn, first: Probe) -> Generator[Event, None, Mapping[str, str] | None]:
     passages = turn.hop.passages
     short = extract_short(f"Answer: {first.draft.text}")
-    holding = {p.id for p in passages if citable(short) and locate(short, p.text)}
+    holding = {p.id for p in passages if citable(short) and locate(short, p.read)}
     shares: tuple[float, ...] = ()
     tokens = answer_tokens(first.draft)
     if Signal.ATTENTION in turn.parts.model.provides and tokens:
@@ -194,7 +194,7 @@ def _core(turn: Turn, first: Probe) -> Generator[Event, None, Mapping[str, str] 
         shares = attention_shares(turn.ask.attention(first.prompt, first.draft, span, kind="attention"), len(passages))
         yield from turn.ask.drain()
     attended = {p.id: share for p, share in zip(passages, shares, strict=False) if share > 1 / len(passages)}
-    used = {p.id: p.text for p in passages if p.id in holding or p.id in attended}
+    used = {p.id: p.read for p in passages if p.id in holding or p.id in attended}
     if not used:
         yield ev.Notice("core: the first reading shows no passage that it used; every document is repeated.")
         return None

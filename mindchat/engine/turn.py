@@ -30,6 +30,7 @@ from mindchat.prompts.side import rewrite_prompt
 from mindchat.text.clean import clean, clean_line
 from mindchat.text.language import language
 from mindchat.values import (
+    Answerable,
     Budget,
     Draft,
     Entity,
@@ -90,6 +91,8 @@ class Turn:
         self.basis: Basis = "both"
         self.dropped = False
         """Whether a sentence was withdrawn for good: then the answer rests on the passages alone."""
+        self.answerable: Answerable | None = None
+        """What the search alone says of the question, once the evidence is chosen."""
         self.phase = "start"
         self.answer_words = ""
         self.first_token: float | None = None

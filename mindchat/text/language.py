@@ -32,6 +32,8 @@ class Language:
         self.reasoning_openers = tuple(data.get("reasoning_openers", ()))
         self.polar_openers = frozenset(data.get("polar_openers", "").split())
         self.comparison_cues = tuple(data.get("comparison_cues", ()))
+        self.joiners = tuple(f" {word} " for word in data["joiners"])
+        """The words for "or" and "and", blanks around them."""
 
     # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,13 +98,13 @@ class Language:
 
     def polar(self, question: str) -> bool:
         """Whether a question asks for yes or no."""
-        words = question.strip().casefold().split()
+        words = question.strip(" \t\n¿¡\"'“„«(").casefold().split()
         return bool(words) and words[0] in self.polar_openers
 
     def comparison(self, question: str) -> bool:
         """Whether a question compares things (a cue word and two candidates, or a yes/no over both)."""
         folded = f" {question.casefold()} "
-        return any(f" {cue.lstrip()}" in folded for cue in self.comparison_cues) and (" or " in folded or " and " in folded)
+        return any(f" {cue.lstrip()}" in folded for cue in self.comparison_cues) and any(joiner in folded for joiner in self.joiners)
 
 
 @cache

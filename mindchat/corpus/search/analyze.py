@@ -27,6 +27,7 @@ STEMMERS = {
 """Language code → Snowball algorithm. Other codes index words as they are, only folded."""
 
 WORD = re.compile(r"[^\W_]+(?:[\u0900-\u0963\u0966-\u0dff]+[^\W_]*)*")  # Indic vowel signs are no word characters to `re`
+_PLAIN = re.compile(r"[^\W_]+")
 _NGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
 RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
 HAS_NGRAM = re.compile(f"[{_NGRAM}]")
@@ -59,6 +60,10 @@ class Analyzer:
             if term:
                 found.append(term)
         return found
+
+    def words(self, text: str) -> list[tuple[str, list[bytes]]]:
+        """(word as it stands, its terms) of each searchable word, in text order without repeats."""
+        return [(word, terms) for word in dict.fromkeys(_PLAIN.findall(text)) if (terms := self.terms(word))]
 
     def counts(self, text: str) -> Counter[bytes]:
         """How often each term stands in the text."""

@@ -110,6 +110,11 @@ class Matrix(Struct, frozen=True):
                 total[self.columns[start:end]] += self.impacts[start:end]
         return total
 
+    def holding(self, term: bytes) -> int:
+        """How many passages have the term."""
+        row = self.terms.find(term)
+        return int(self.ends[row + 1] - self.ends[row]) if row >= 0 else 0
+
     def save(self, folder: Path) -> None:
         """Write all files into a new folder."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.weave import Weaver
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
 from mindchat.text.language import Language
-from mindchat.values import Absent, Passage, Query
+from mindchat.values import Absent, Passage, Query, WordCounts
 
 
 class MemoryIndex:
@@ -49,6 +49,11 @@ class MemoryIndex:
         other = copy.copy(self)
         other._matrix = assemble(*self._counted, Params(section.k1, section.b, section.title_boost))
         return other
+
+    def count_words(self, text: str) -> WordCounts:
+        """See ports.CountsWords."""
+        words = ((word, min(map(self._matrix.holding, terms))) for word, terms in self._analyzer.words(text))
+        return WordCounts(len(self._ids), tuple(words))
 
     def search(self, query: Query, k: int) -> list[Passage]:
         """At most k passages, best first, rank from 1; [] for a query without searchable terms."""

@@ -24,7 +24,7 @@ from mindchat.corpus.search.impact_matrix import Matrix, Strings, from_record
 from mindchat.corpus.search.narrow import Narrowing, lone
 from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.whoosh_index import Record
-from mindchat.values import Passage
+from mindchat.values import Passage, WordCounts
 
 MAX_TERMS = 512
 """Distinct terms of a query that count; a whole page pasted as a question stays fast."""
@@ -109,6 +109,17 @@ class Opened:
             return here if here is not None and narrowing.accepts(here) else None
 
         return answered(hits, text, k, accepted)
+
+    def count_words(self, text: str) -> WordCounts:
+        """How many passages hold each searchable word; of a word that has several terms (n-grams), the rarest one's."""
+        with self._guard:
+            if self._matrix is not None:
+                holding, passages = self._matrix.holding, len(self._matrix.ids)
+            else:
+                assert self._record is not None
+                holding, passages = self._record.holding, int(self._record.rows.live.sum())
+            words = self._analyzer.words(text)[:MAX_TERMS]
+            return WordCounts(passages, tuple((word, min(map(holding, terms))) for word, terms in words))
 
     def _scores(self, terms: Sequence[bytes]) -> tuple[NDArray[np.floating], Strings | Sequence[str]]:
         """(scores, ids) of the live passages, in the order of matrix and graph."""

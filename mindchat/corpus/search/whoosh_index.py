@@ -207,6 +207,10 @@ class Record:
         alive = self.rows.live[found]
         return found[alive], tf[alive]
 
+    def holding(self, term: bytes) -> int:
+        """How many passages have the term in either field."""
+        return len(set().union(*(self.postings(field, term)[0].tolist() for field in FIELDS)))
+
     def scores(self, terms: Sequence[bytes], params: Params) -> NDArray[np.float64]:
         """BM25F of every passage for distinct terms, straight from the postings: (passages,)."""
         rows = self.rows

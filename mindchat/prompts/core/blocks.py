@@ -36,13 +36,13 @@ def ordered(passages: Sequence[Passage], as_: str, copy: int, seed: int) -> list
 def documents(numbered: Sequence[tuple[int, Passage]], copy: int, told: Mapping[str, str] | None = None) -> list[Segment]:
     """The heading "Documents:" and each passage with its number.
 
-    told: what a passage says here, by passage id; a passage without entry is left out. None: every passage as it stands.
+    told: what a passage says here, by passage id; a passage without entry is left out. None: of every passage what is to be read of it.
     """
     shown = [(number, passage) for number, passage in numbered if told is None or passage.id in told]
     segments: list[Segment] = [Text("Documents:\n\n", copy=copy)] if shown else []
     for number, passage in shown:
         title = escaped(passage.name)
-        body = escaped(passage.text if told is None else told[passage.id])
+        body = escaped(passage.read if told is None else told[passage.id])
         words = body if not title or body.startswith(title) else f"{title}: {body}"
         segments += [Text(f"Document [{number}] ", copy=copy), Text(words, "passage", passage.id, copy), Text("\n\n", copy=copy)]
     return segments

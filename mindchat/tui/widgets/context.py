@@ -7,18 +7,18 @@ located in it in order, and what lies between them is the chat template's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mindchat.events import PromptBuilt
+from mindchat.events import EvidenceChosen, PromptBuilt
 from mindchat.trace import Trace, found_words
 from mindchat.tui.drawable import ACCENT, FAINT, MUTED, STRUCK, TITLE, WARN, bar, block, grouped, line, lines, seconds, short
 from mindchat.tui.widgets.columns import Piece, cells_needed, parted, side_by_side
 from mindchat.tui.widgets.pane import Pane
-from mindchat.values import Kept, Segment, Text
+from mindchat.values import Kept, Passage, Segment, Text
 
 ORIGINS = {
     "instruction": ("· instruction", MUTED),
@@ -126,6 +126,22 @@ def painted_positions(trace: Trace, built: PromptBuilt, width: int) -> Content:
     return lines(rows)
 
 
+def painted_whole(chosen: EvidenceChosen, passages: Sequence[Passage]) -> Content:
+    """The passages that the prompt has evidence of, whole: what the prompt holds plain, the rest faint."""
+    parts: list[Content] = []
+    for passage in passages:
+        stretches = [(e.start - passage.start, e.end - passage.start) for e in chosen.evidence if e.passage == passage.id]
+        if not stretches:
+            continue
+        parts.append(block((f"\n¶ {short(passage.title or passage.id, 60)}\n", f"bold {MUTED}")))
+        at = 0
+        for start, end in stretches:
+            parts += [block((passage.text[at:start], FAINT)), block((passage.text[start:end], "$foreground"))]
+            at = end
+        parts.append(block((passage.text[at:] + "\n", FAINT)))
+    return block(*parts)
+
+
 class Evidence(Pane):
     """What was sent."""
 
@@ -135,18 +151,19 @@ class Evidence(Pane):
 # Context
 Exactly what the newest prompt contains, with the origin of every stretch. The context may stand there more than once (CoRe). Where
 there is room the copies stand side by side; `s` puts them under one another, where `x` opens and folds the repeated ones. `[` and `]` go to
-earlier and later prompts of the turn.
+earlier and later prompts of the turn. The answer is read from the sentences that promise most; `w` shows them in their whole passages.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "beside", "Side by side", id="context.beside"),
         Binding("x", "fold", "Fold copies", id="context.fold"),
+        Binding("w", "whole", "Whole passages", id="context.whole", show=False),
         Binding("left_square_bracket", "prompt(-1)", "Earlier", id="context.earlier"),
         Binding("right_square_bracket", "prompt(1)", "Later", id="context.later"),
     ]
 
     def __init__(self, *, id: str = "context") -> None:
         super().__init__(id=id)
-        self._unfolded, self._beside = False, True
+        self._unfolded, self._beside, self._whole = False, True, False
         self._back = 0
         self._drawn: tuple[tuple[int, int, bool, bool], PromptBuilt, Content] | None = None
         """The text as it was last drawn, for which prompt and how."""
@@ -155,6 +172,7 @@ earlier and later prompts of the turn.
         """News that does not concern the context is no reason to paint."""
         old = self.trace
         same = trace.contexts == old.contexts and trace.prefill is old.prefill and trace.dropped == old.dropped and trace.hops == old.hops
+        same = same and trace.evidence is old.evidence
         if len(trace.contexts) != len(old.contexts):
             self._back = 0
         if same and trace.started is old.started:
@@ -170,6 +188,11 @@ earlier and later prompts of the turn.
     def action_fold(self) -> None:
         """Open or fold the repeated copies."""
         self._unfolded = not self._unfolded
+        self.repaint()
+
+    def action_whole(self) -> None:
+        """Show the chosen sentences within their passages, or what was sent."""
+        self._whole = not self._whole
         self.repaint()
 
     def action_prompt(self, by: int) -> None:
@@ -194,6 +217,12 @@ earlier and later prompts of the turn.
             rows += [line(""), painted_positions(trace, built, self.body_width)]
         for dropped in trace.dropped:
             rows.append(line(("✗ left out ", WARN), (short(dropped.passage, 40), STRUCK), (f"  {dropped.why}", MUTED)))
+        chosen = trace.evidence if trace.evidence is not None and trace.evidence.evidence else None
+        if chosen is not None:
+            read = (f" of the passages' {grouped(chosen.of)} words; ", MUTED), ("w", ACCENT), (" what was sent" if self._whole else " whole", MUTED)
+            rows.append(line(("reads ", MUTED), grouped(chosen.words), *read))
+            if self._whole:
+                return block(lines(rows), "\n", painted_whole(chosen, trace.passages))
         copies = len(built.copies)
         if copies > 1 and self.body_width >= cells_needed(copies):
             how = " puts the copies under one another" if self._beside else " puts the copies side by side"

@@ -17,6 +17,7 @@ from mindchat.events import Event, FactLearned
 from mindchat.values import (
     Choice,
     Chunk,
+    Cut,
     Document,
     Draft,
     Entity,
@@ -316,6 +317,10 @@ class Composer(Protocol):
         """The final answer prompt, ending in the prefill 'Answer:'."""
         ...
 
+    def full(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+        """The same for an answer in sentences, where a few words cannot answer."""
+        ...
+
     def think(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
         """The same, ending in the invitation to think step by step first."""
         ...
@@ -447,8 +452,12 @@ class Reader(Protocol):
 class Engine(Protocol):
     """One question in, news out."""
 
-    def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
-        """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing."""
+    def run(self, question: str, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[Event]:
+        """`as_typed`: a follow-up is not rewritten. Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing."""
+        ...
+
+    def more(self, cut: Cut, *, cancel: Cancel = NEVER) -> Iterator[Event]:
+        """Go on with a cut answer, by its token ids; ends like run(). The model must be the one that wrote it."""
         ...
 
     def read_ahead(self, cancel: Cancel = NEVER) -> int:

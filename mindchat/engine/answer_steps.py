@@ -66,7 +66,7 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
         yield from turn.ask.drain()
     reading = yield from decide(turn)
     full = turn.config.answer.style == "full"
-    if full and turn.words.open(turn.hop.question):
+    if full and turn.words.open(turn.hop.question) and not turn.config.layout.cot:  # thinking ends in a short answer (Table 7)
         written = yield from in_sentences(turn, reading)
         return (yield from _ended(turn, Said(written.prompt, written.draft, written.short), written))
     said = yield from _said(turn, reading)

@@ -205,3 +205,9 @@ def test_an_answer_whose_own_sentence_stands_nowhere_is_doubtful() -> None:
     answer = ended(run(QUESTION, [" 1890", " Ann Droid was born in 1890."], *FULL, retriever=found())).answer
     assert (answer.verdict, answer.unsupported) == ("doubtful", 1)
     assert "[" not in answer.text
+
+
+def test_who_wants_the_model_to_think_first_gets_that_for_every_question() -> None:
+    tape = [" It was made step by step.", " in steps", " Metropolis was directed by Fritz Lang."]
+    events = run("How do I make Metropolis?", tape, *FULL, "layout.cot=true", retriever=found())
+    assert [e.kind for e in of(events, ev.ModelAsked)] == ["thinking", "answer", "explain"]

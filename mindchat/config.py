@@ -122,10 +122,11 @@ class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
 class AnswerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[answer]"""
 
+    style: Literal["auto", "full", "short"] = "auto"
     short: Literal["auto", "free", "span"] = "auto"
     max_tokens: Positive = 32
+    full_tokens: Positive = 256
     reasoning: bool = True
-    abstain_below: Share = 0.0
 
 
 class MemorySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -19,6 +19,7 @@ from mindchat.values import (
     Absent,
     Choice,
     Chunk,
+    Cut,
     Document,
     Draft,
     Entity,
@@ -320,6 +321,10 @@ class Composer(Protocol):
         """The final answer prompt, ending in the prefill 'Answer:'."""
         ...
 
+    def full(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+        """The same for an answer in sentences, where a few words cannot answer."""
+        ...
+
     def think(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
         """The same, ending in the invitation to think step by step first."""
         ...
@@ -473,11 +478,17 @@ class Reader(Protocol):
 class Engine(Protocol):
     """One question in, news out."""
 
-    def run(self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
-        """Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing.
+    def run(
+        self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER, as_typed: bool = False
+    ) -> Iterator[Event]:
+        """`as_typed`: a follow-up is not rewritten. Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing.
 
         The filters of a Sought hold for every search of the turn, its phrases for the one with the question's own words.
         """
+        ...
+
+    def more(self, cut: Cut, *, cancel: Cancel = NEVER) -> Iterator[Event]:
+        """Go on with a cut answer, by its token ids; ends like run(). The model must be the one that wrote it."""
         ...
 
     def read_ahead(self, cancel: Cancel = NEVER) -> int:

@@ -19,12 +19,12 @@ from mindchat import config as settings
 from mindchat.config import Config
 from mindchat.corpus.search.queries import parse
 from mindchat.errors import Interrupted, MindChatError, UsageError
-from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, to_json
+from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, from_json, to_json
 from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, measure
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever, Settles
-from mindchat.trace import Trace, fold, report
-from mindchat.values import Sought
+from mindchat.trace import Trace, cut_of, fold, fold_all, report
+from mindchat.values import Cut, Sought
 
 STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {"answered": "done", "failed": "failed", "cancelled": "cancelled"}
 """Trace.state → status of the written turn."""
@@ -54,6 +54,10 @@ class Chats(Protocol):
 
     def history(self, session: str) -> Sequence[tuple[str, str]]:
         """(question, answer) of the finished turns."""
+        ...
+
+    def newest(self, session: str) -> tuple[int, bytes] | None:
+        """Key and events (JSON lines) of the newest turn; None: there is none."""
         ...
 
     def past(self, session: str) -> Sequence[tuple[str, str, str]]:
@@ -125,6 +129,8 @@ class Session:
         self._paces = paces
         self._model: Model | None = None
         self._engine: Engine | None = None
+        self._row: int | None = None
+        """Where the newest turn is written down."""
 
     # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,29 +204,35 @@ class Session:
 
     # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ask(self, text: str, *, cancel: Cancel = NEVER) -> Iterator[Event]:
-        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last. Filters and phrases of the text hold for its searches."""
+    def ask(self, text: str, *, cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[Event]:
+        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last. Filters and phrases of the text hold for its searches.
+
+        `as_typed`: no standalone form takes the question's place.
+        """
         sought = parse(text)
         if not sought.text.strip():
             raise UsageError("The question is empty.", 'Type one, for example: mindchat ask "Who directed Metropolis?"')
-        chats, trace = self.rooms.chats, Trace()
-        recorded: list[Event] = []
+        chats = self.rooms.chats
         if chats is not None and self.id is None:
             self.id = chats.create(self.rooms.project, text)
             self._apply(self.config)  # memory now learns under this conversation's id
         turn = chats.begin_turn(self.id, text) if chats is not None and self.id else None
-        saved = time.monotonic()
-        for event in self._events(sought, cancel):
+        yield from self._recorded(self._events(sought, cancel, as_typed), Trace(), lambda trace, news: self._finish(text, trace, news, turn), turn)
+
+    def _recorded(self, news: Iterator[Event], trace: Trace, finish: Callable[[Trace, list[Event]], None], turn: int | None) -> Iterator[Event]:
+        """Pass the events on; what can be read so far is kept, and `finish` is called with the whole before the last one is passed."""
+        chats, recorded, saved = self.rooms.chats, list[Event](), time.monotonic()
+        for event in news:
             trace = fold(trace, event)
             recorded.append(event)
             if chats is not None and turn is not None and time.monotonic() - saved > PARTIAL_SECONDS and not isinstance(event, LAST):
                 chats.save_partial(turn, partial_text(trace))
                 saved = time.monotonic()
             if isinstance(event, LAST):
-                self._finish(text, trace, recorded, turn)
+                finish(trace, recorded)
             yield event
 
-    def _events(self, sought: Sought, cancel: Cancel) -> Iterator[Event]:
+    def _events(self, sought: Sought, cancel: Cancel, as_typed: bool) -> Iterator[Event]:
         try:
             yield from self.load(cancel=cancel)
             yield from self._settle(cancel)
@@ -233,30 +245,89 @@ class Session:
             return
         # a plain question stays a plain string
         wants = sought if sought.phrases or sought.filters else sought.text
-        yield from engine.run(wants, history=tuple(self.history), cancel=cancel)
+        yield from engine.run(wants, history=tuple(self.history), cancel=cancel, as_typed=as_typed)
 
     def _finish(self, text: str, trace: Trace, recorded: list[Event], turn: int | None) -> None:
         self.turns.append(trace)
-        self.events = recorded
-        answer = trace.answer.text if trace.answer else partial_text(trace)
+        self.events, self._row = recorded, turn
         if trace.answer is not None:
-            self.history.append((text, trace.answer.text))
+            self.history.append(remembered(trace))
             if self._paces is not None and not self.incognito:
                 self._paces.add(self.config, measure(recorded, self.config))
-        if self.rooms.chats is not None and turn is not None:
-            body = msgspec.json.encode(report(trace)).decode()
-            lines = "\n".join(to_json(event) for event in recorded).encode()
-            self.rooms.chats.finish_turn(turn, answer, body, lines, STATUS[trace.state])
+        self._write_down(trace, turn)
 
-    def retry(self, *, cancel: Cancel = NEVER) -> Iterator[Event]:
-        """Ask the newest question again, also one that was asked before this program opened the conversation."""
+    def _write_down(self, trace: Trace, turn: int | None) -> None:
+        if self.rooms.chats is None or turn is None:
+            return
+        answer = trace.answer.text if trace.answer else partial_text(trace)
+        lines = "\n".join(to_json(event) for event in self.events).encode()
+        self.rooms.chats.finish_turn(turn, answer, msgspec.json.encode(report(trace)).decode(), lines, STATUS[trace.state])
+
+    def newest_cut(self) -> tuple[Cut, Trace, list[Event], int | None] | None:
+        """The newest turn if a limit cut its answer, also one of the time before this program opened the conversation: with events and place."""
+        trace, events, row = (self.turns[-1], self.events, self._row) if self.turns else self._stored()
+        cut = cut_of(trace)
+        return None if cut is None else (cut, trace, events, row)
+
+    def _stored(self) -> tuple[Trace, list[Event], int | None]:
+        """The newest turn as it was written down."""
+        found = self.rooms.chats.newest(self.id) if self.rooms.chats is not None and self.id else None
+        if found is None:
+            return Trace(), [], None
+        try:
+            events = [from_json(line) for line in found[1].splitlines() if line]
+        except (msgspec.ValidationError, msgspec.DecodeError):  # of another version: nothing that could be gone on with
+            return Trace(), [], None
+        return fold_all(events), events, found[0]
+
+    def more(self, *, cancel: Cancel = NEVER) -> Iterator[Event]:
+        """Go on with the newest answer, which a limit cut: the events of the same turn. If it fails or is stopped, the answer stays as it was.
+
+        Raises UsageError if it was not cut.
+        """
+        newest = self.newest_cut()
+        if newest is None:
+            raise UsageError("There is no cut answer to go on with.", "/more continues an answer that a limit ended.")
+        cut, trace, before, row = newest
+
+        def finish(whole: Trace, recorded: list[Event]) -> None:
+            if whole.state != "answered" or whole.answer is None:
+                return
+            self.turns[-1:] = [whole]
+            self._row = row
+            self.events = [*(event for event in before if not isinstance(event, LAST)), *recorded]
+            self.history[-1:] = [remembered(whole)]
+            self._write_down(whole, row)
+
+        return self._recorded(self._going_on(cut, cancel), trace, finish, None)
+
+    def _going_on(self, cut: Cut, cancel: Cancel) -> Iterator[Event]:
+        try:
+            yield from self.load(cancel=cancel)
+            yield from self._settle(cancel)
+            engine = self._ready()
+            if self._model is not None and self._model.id != cut.model:
+                raise UsageError("Another model cannot go on with this answer.", f"/model {cut.model}, or /retry asks again.")
+        except Interrupted:
+            yield TurnCancelled("", "loading")
+            return
+        except MindChatError as error:
+            yield TurnFailed(error.code, error.message, error.hint, error.exit_code)
+            return
+        yield from engine.more(cut, cancel=cancel)
+
+    def retry(self, *, cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[Event]:
+        """Ask the newest question again, also one that was asked before this program opened the conversation.
+
+        `as_typed`: without a standalone form in its place.
+        """
         question = self.newest_question
         if question is None:
             raise UsageError("There is no question to repeat.", "Ask one first.")
         answered = self.turns[-1].answer is not None if self.turns else self.past[-1][2] == "done"
         if self.history and answered:
             self.history.pop()
-        return self.ask(question, cancel=cancel)
+        return self.ask(question, cancel=cancel, as_typed=as_typed)
 
     @property
     def newest_question(self) -> str | None:
@@ -297,6 +368,13 @@ class Session:
         """History and past of a conversation."""
         chats = self.rooms.chats
         return (list(chats.history(id)), tuple(chats.past(id))) if chats is not None and id else ([], ())
+
+
+def remembered(trace: Trace) -> tuple[str, str]:
+    """(question, answer) as later turns need them: the question that stands alone, and the few words that answer it."""
+    answer = trace.answer
+    said = "" if answer is None else answer.text if answer.abstained or not answer.short else answer.short
+    return (trace.started.standalone if trace.started is not None else ""), said
 
 
 def partial_text(trace: Trace) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from mindchat import events as ev
 from mindchat.events import Event
 from mindchat.text.clean import clean_line
-from mindchat.values import Absent, Answer, Citation, Fact, Found, Passage, Relation, Sifted, Token, Verdict, foreign_id
+from mindchat.values import Absent, Answer, Citation, Cut, Fact, Found, Kept, Passage, Relation, Sifted, Token, Verdict, foreign_id
 
 State = Literal["waiting", "running", "answered", "failed", "cancelled"]
 STEPS = {
@@ -36,8 +36,33 @@ STEPS = {
     "prefill": "reading",
     "reasoning": "reasoning",
     "answer": "answering",
+    "explain": "writing it out",
+    "more": "going on",
 }
 """Steps and phases → words for people."""
+
+
+VERDICTS = {
+    "sourced": "sourced",
+    "doubtful": "doubtful",
+    "unresolved": "unresolved",
+    "not_in_documents": "not in your documents",
+}
+"""Answer.verdict → words for people."""
+CANNOT_TELL = "this model cannot tell; check the source"
+
+
+def verdict_words(answer: Answer) -> str:
+    """The verdict, what it rests on, and how often such answers are right if that is known for the model."""
+    said = VERDICTS[answer.verdict]
+    if answer.abstained:
+        return said
+    return f"{said} · about {round(10 * answer.trust.p)} of 10 such answers are right" if answer.trust else f"{said} · {CANNOT_TELL}"
+
+
+def cut_words(answer: Answer) -> str:
+    """What is said of an answer that a limit ended; "" for one that came to its own end."""
+    return f"cut after {answer.cut_after} tokens; /more goes on" if answer.cut else ""
 
 
 def phase_words(phase: str) -> str:
@@ -107,6 +132,10 @@ class Trace(Struct, frozen=True):
     """Answer words as they stream; the final form is in `answer`."""
     answer_tokens: tuple[Token, ...] = ()
     """The tokens of the accepted answer with their entropies; empty if the answer was picked from the passages instead."""
+    newest_tokens: tuple[Token, ...] = ()
+    """Those of them that continue the newest prompt."""
+    before_prompt: int = 0
+    """How many tokens were being drafted when the newest prompt was sent."""
     sentences: tuple[SentenceView, ...] = ()
     absent: tuple[Absent, ...] = ()
     """Names of the question that no document has."""
@@ -136,6 +165,11 @@ class Trace(Struct, frozen=True):
     def question(self) -> str:
         """As the user typed it."""
         return self.started.question if self.started else ""
+
+    @property
+    def rewritten(self) -> str:
+        """The standalone form that was asked in the question's place; "" if it was asked as typed."""
+        return self.started.standalone if self.started and self.started.standalone != self.started.question else ""
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -178,7 +212,8 @@ def _accepted(trace: Trace, event: ev.DraftAccepted) -> Trace:
     kept = trace.kept_tokens + event.tokens
     if event.channel == "answer":
         words = trace.drafting if event.tokens else ()  # none: other words than the drafted ones became the answer
-        return replace(trace, drafting=(), answer_tokens=words, answer_text=trace.answer_text + event.text, kept_tokens=kept)
+        newest, text = words[trace.before_prompt :], trace.answer_text + event.text
+        return replace(trace, drafting=(), answer_tokens=words, newest_tokens=newest, before_prompt=0, answer_text=text, kept_tokens=kept)
     judged = trace.sentences[-1:] and trace.sentences[-1].text == event.text  # thinking before the answer is accepted without a verdict
     return replace(_sentence(trace, accepted=True) if judged else trace, drafting=(), reasoning=trace.reasoning + event.text, kept_tokens=kept)
 
@@ -201,7 +236,9 @@ def fold(trace: Trace, event: Event) -> Trace:
         case ev.StepStarted():
             return replace(trace, phase=event.step)
         case ev.PromptBuilt():
-            return replace(trace, contexts=(*trace.contexts, event), phase=f"prefill {event.purpose}", prefill=None)
+            return replace(
+                trace, contexts=(*trace.contexts, event), phase=f"prefill {event.purpose}", prefill=None, before_prompt=len(trace.drafting)
+            )
         case ev.DocumentsDropped():
             return replace(trace, dropped=(*trace.dropped, *event.dropped))
         case ev.PromptPrefilled():
@@ -257,6 +294,17 @@ def fold_all(events: Iterable[Event]) -> Trace:
     for event in events:
         trace = fold(trace, event)
     return trace
+
+
+def cut_of(trace: Trace) -> Cut | None:
+    """What going on with the turn's answer takes; None if no limit ended it."""
+    started, context, answer = trace.started, trace.context, trace.answer
+    if started is None or context is None or answer is None or not answer.cut:
+        return None
+    known = {passage.id: passage for passage in trace.passages}
+    read = tuple(known[id] for id in (context.copies[0] if context.copies else ()) if id in known)
+    kept = Kept(tuple(token.id for token in trace.newest_tokens), "".join(token.text for token in trace.newest_tokens))
+    return Cut(started.question, started.standalone, context.prompt, kept, trace.answer_text, answer, read, started.model)
 
 
 def counts(trace: Trace) -> dict[str, Any]:
@@ -366,7 +414,11 @@ def report(trace: Trace) -> dict[str, Any]:
         "answer": answer.text if answer else trace.answer_text,
         "short": answer.short if answer else "",
         "abstained": answer.abstained if answer else False,
+        "verdict": answer.verdict if answer else None,
+        "trust": msgspec.to_builtins(answer.trust) if answer else None,
         "confidence": answer.confidence if answer else None,
+        "cut": answer.cut if answer else False,
+        "unsupported": answer.unsupported if answer else 0,
         "why": answer.why if answer else "",
         "reasoning": trace.reasoning,
         "citations": [_citation_report(trace, c) for c in answer.citations] if answer else [],

@@ -34,6 +34,8 @@ class Finish(StrEnum):
     """A stop string appeared; it is not part of the text."""
     LENGTH = "length"
     """The token limit or the window was reached."""
+    CUT = "cut"
+    """A limit ended the sentence; the generation goes on with its rest."""
     OPEN = "open"
     """The consumer stopped pulling; nothing is known about what would follow."""
 
@@ -464,17 +466,67 @@ class Harvest(Struct, frozen=True):
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+VerdictWord = Literal["sourced", "doubtful", "unresolved", "not_in_documents"]
+"""sourced: a cited passage is about the question. doubtful: none is. unresolved: no answer was found. not_in_documents: the documents have none."""
+
+
+class Trust(Struct, frozen=True):
+    """How often answers like this one are right, as fitted for the model on questions with known answers."""
+
+    p: float
+    """0..1."""
+    auroc: float
+    """0..1: how well p tells right answers from wrong ones."""
+    n: int
+    """Questions of the fit."""
+
+
 class Answer(Struct, frozen=True):
     """The end of a turn."""
 
     text: str
+    """What people read."""
     short: str
+    """A few words: what is scored, remembered and located in the passages."""
     abstained: bool
-    confidence: float | None
-    """0..1: exp of the mean log-probability of the short answer's tokens. None if the model measures none."""
+    verdict: VerdictWord = "doubtful"
     citations: tuple[Citation, ...] = ()
     why: str = ""
-    """Explains confidence and abstention in one line."""
+    """Explains the verdict in one line."""
+    trust: Trust | None = None
+    """None: this model cannot tell."""
+    cut_after: int = 0
+    """Tokens after which a limit ended the answer; 0: it came to its own end."""
+    unsupported: int = 0
+    """Sentences of a full answer whose names and numbers stand in no passage."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether a limit ended the answer."""
+        return self.cut_after > 0
+
+    @property
+    def confidence(self) -> float | None:
+        """trust.p, 0..1, or None."""
+        return self.trust.p if self.trust is not None else None
+
+
+class Cut(Struct, frozen=True):
+    """An answer that a limit ended, with all that going on with it takes."""
+
+    question: str
+    standalone: str
+    prompt: Prompt
+    """What its newest words continue."""
+    kept: Kept
+    """These words."""
+    text: str
+    """All words so far, as they were generated."""
+    answer: Answer
+    passages: tuple[Passage, ...]
+    """As the prompt numbers them."""
+    model: str
+    """Id of the model that wrote it: its token ids are that model's own."""
 
 
 class TurnState(Struct, frozen=True):

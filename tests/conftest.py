@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
+
+from mindchat.ports import Model
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes of which each takes every processor wait for one another; read when torch is imported
 
 SMALL_MODEL = "smollm2-135m"
+TEST_DEFAULT = os.environ.get("MINDCHAT_TEST_DEFAULT")
 TEST_MODELS = os.environ.get("MINDCHAT_TEST_MODELS")  # read before the environment is cleaned for each test
 
 
@@ -33,6 +37,16 @@ def models_home() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("mindchat-tests", appauthor=False) / "models"
+
+
+@pytest.fixture(scope="session")
+def default_model(models_home: Path) -> Model:
+    """The default model, loaded; it must be in the folder of test models already (or MINDCHAT_TEST_DEFAULT names its folder)."""
+    from mindchat.config import Config
+    from mindchat.models.loader import open_model
+
+    settings = msgspec.structs.replace(Config().model, name=TEST_DEFAULT) if TEST_DEFAULT else Config().model
+    return open_model(settings, models_home, lambda news: None)
 
 
 @pytest.fixture(scope="session")

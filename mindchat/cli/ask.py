@@ -16,9 +16,9 @@ import typer
 from mindchat.cli import options
 from mindchat.cli.app import command_app
 from mindchat.cli.command_runner import Reported, cancelling, write_failure
-from mindchat.cli.load_settings import Setup, load
+from mindchat.cli.load_settings import Setup, for_people, load
 from mindchat.cli.narrate import TurnNarrator
-from mindchat.cli.output import Narrator, json_line, write, write_json
+from mindchat.cli.output import Narrator, is_terminal, json_line, write, write_json
 from mindchat.cli.question import read_question
 from mindchat.cli.session_thread import Desk
 from mindchat.errors import DeadlineError, Interrupted, MindChatError, UsageError
@@ -73,6 +73,8 @@ def ask(
     }
     cancel = Cancel(timeout)
     setup = load(sets or [], flags)
+    if is_terminal(sys.stdout) and not (json or events):
+        setup = for_people(setup)
     options.check_names(setup)
     narrator = Narrator(quiet=quiet)
     text = read_question(question, narrator)

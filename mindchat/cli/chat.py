@@ -15,7 +15,7 @@ from mindchat.cli import options
 from mindchat.cli.app import command_app
 from mindchat.cli.ask import choose_session, open_session
 from mindchat.cli.command_runner import Reported
-from mindchat.cli.load_settings import Setup, load
+from mindchat.cli.load_settings import Setup, for_people, load
 from mindchat.cli.output import is_terminal
 from mindchat.errors import Interrupted
 from mindchat.session import Session
@@ -35,7 +35,7 @@ def chat(
     sets: options.Sets = None,
 ) -> None:
     """Chat with your documents."""
-    setup = load(sets or [], {"model.name": model, "ui.mouse": False if no_mouse else None})
+    setup = for_people(load(sets or [], {"model.name": model, "ui.mouse": False if no_mouse else None}))
     options.check_names(setup)
     wanted = choose_session(setup, session, continue_, incognito)
 

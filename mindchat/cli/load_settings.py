@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mindchat.cli.output import Narrator
 from mindchat.config import Config, Loaded, content_hash, load_config
@@ -49,6 +50,14 @@ def load(assignments: Sequence[str] = (), flags: Mapping[str, object] | None = N
     for note in loaded.notes:
         Narrator().warn(note)
     return Setup(loaded.config, find_paths(loaded.config.paths.models), loaded)
+
+
+def for_people(setup: Setup) -> Setup:
+    """The same with answers in sentences, unless the user chose a style."""
+    if setup.config.answer.style != "auto":
+        return setup
+    config = replace(setup.config, answer=replace(setup.config.answer, style="full"))
+    return replace(setup, config=config)
 
 
 def _text(value: object) -> str:

@@ -13,7 +13,7 @@ from mindchat import events as ev
 from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
 from mindchat.text.clean import clean_line
-from mindchat.trace import absent_words, found_words, phase_words
+from mindchat.trace import absent_words, cut_words, found_words, phase_words, verdict_words
 
 FETCHING = ("downloading", "joining", "converting")
 """Phases of loading that may take minutes, and are announced also where no progress line can be drawn."""
@@ -31,6 +31,7 @@ class TurnNarrator:
             ev.ModelLoading: self._loading,
             ev.TurnStarted: self._started,
             ev.NamesAbsent: self._absent,
+            ev.QuestionRewritten: lambda event: self._out.note(f"asked as: {clean_line(event.standalone)}"),
             ev.StepStarted: self._step,
             ev.PromptPrefilled: self._prefilled,
             ev.TokenDrafted: self._token,
@@ -61,7 +62,7 @@ class TurnNarrator:
         """Say what this event means, if it means something to a reader."""
         if isinstance(event, ev.LAST):
             self._out.clear()
-        elif (say := self._telling.get(type(event))) is not None:
+        if (say := self._telling.get(type(event))) is not None:
             say(event)
 
     def _loading(self, event: ev.ModelLoading) -> None:
@@ -73,11 +74,9 @@ class TurnNarrator:
         unit = "B" if event.total > 1_000_000 else ""
         self._out.progress(f"model: {event.phase} {meter(event.done, event.total, self._began, unit)}")
 
-    def _started(self, event: ev.TurnStarted) -> None:
+    def _started(self, _: ev.TurnStarted) -> None:
         for line in self._foreseen:
             self._out.note(line)
-        if event.standalone and event.standalone != event.question:
-            self._out.note(f"asked as: {clean_line(event.standalone)}")
 
     def _absent(self, event: ev.NamesAbsent) -> None:
         for item in event.absent:
@@ -155,8 +154,10 @@ class TurnNarrator:
             self._out.warn(f"withdrawn {fact.id}  {fact_line(fact)}: {clean_line(event.why)}")
 
     def _ready(self, event: ev.AnswerReady) -> None:
-        if event.answer.abstained:
-            self._out.note(f"no answer: {clean_line(event.answer.why)}")
+        why = f" ({clean_line(event.answer.why)})" if event.answer.why else ""
+        self._out.note(f"{verdict_words(event.answer)}{why}")
+        if event.answer.cut:
+            self._out.warn(f"{cut_words(event.answer)} (mindchat chat -c)")
 
     def _prompt(self, event: ev.PromptBuilt) -> None:
         copies = " + ".join(str(len(copy)) for copy in event.copies) or "no"

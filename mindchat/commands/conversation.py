@@ -94,10 +94,17 @@ def export(session: Session, args: str) -> Iterator[Reply]:
 
 
 def retry(session: Session, args: str) -> Iterator[Reply]:
-    """Ask the newest question again."""
+    """Ask the newest question again; `typed`: in the words that were typed."""
     if session.newest_question is None:
         raise UsageError("There is no question to repeat.", "Ask one first.")
-    yield Reply(action="retry")
+    yield Reply(action="retry", data=args.strip() == "typed")
+
+
+def more(session: Session, args: str) -> Iterator[Reply]:
+    """Go on with an answer that a limit cut."""
+    if session.newest_cut() is None:
+        raise UsageError("There is no cut answer to go on with.", "/more continues an answer that a limit ended.")
+    yield Reply(action="more")
 
 
 def edit(session: Session, args: str) -> Iterator[Reply]:
@@ -160,7 +167,8 @@ COMMANDS = (
     Command("rename", "/rename TITLE", "name this conversation", rename),
     Command("fork", "/fork", "go on in a copy of this conversation", fork),
     Command("export", "/export [FILE.md|FILE.json]", "write this conversation to a file", export),
-    Command("retry", "/retry", "ask the newest question again", retry),
+    Command("retry", "/retry [typed]", "ask the newest question again; typed: as it was typed", retry, lambda _: ["typed"]),
+    Command("more", "/more", "go on with an answer that was cut", more),
     Command("edit", "/edit", "put the newest question back into the prompt", edit),
     Command("compare", "/compare KEY=VALUE…", "ask the newest question under other settings, side by side", compare),
     Command("incognito", "/incognito [off]", "keep nothing of this conversation", incognito, lambda _: ["off"]),

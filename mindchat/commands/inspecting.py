@@ -13,7 +13,7 @@ from mindchat.errors import UsageError
 from mindchat.events import to_json
 from mindchat.session import Session
 from mindchat.text.clean import clean_line
-from mindchat.trace import HopView, Trace, counts
+from mindchat.trace import HopView, Trace, counts, verdict_words
 
 
 def newest(session: Session) -> Trace:
@@ -37,11 +37,12 @@ def _hop(hop: HopView) -> list[str]:
 
 
 def why(session: Session, args: str) -> Iterator[Reply]:
-    """Hop by hop: what was unsure, asked, kept, read; then confidence and stop."""
+    """Hop by hop: what was unsure, asked, kept, read; then verdict and stop."""
     trace = newest(session)
     lines = [line for hop in trace.hops for line in _hop(hop)] or ["no hop: nothing was looked up"]
     if trace.answer is not None:
-        lines.append(f"answer  {clean_line(trace.answer.short, 80)}: {clean_line(trace.answer.why, 160)}; stop: {trace.stop}")
+        said, reason = verdict_words(trace.answer), clean_line(trace.answer.why, 160)
+        lines.append(f"answer  {clean_line(trace.answer.short, 80)}: {said}; {reason}; stop: {trace.stop}")
     yield Reply("\n".join(lines))
 
 

@@ -28,7 +28,7 @@ class Reply(Struct, frozen=True):
     text: str = ""
     ok: bool = True
     action: str = ""
-    """quit | new | clear | ask | retry | edit | pane:NAME | copy | passage[:N] | sessions | compare | model; "" for none."""
+    """quit | new | clear | ask | retry | more | edit | pane:NAME | copy | passage[:N] | sessions | compare | model; "" for none."""
     data: Any = None
 
 

@@ -1,8 +1,8 @@
 """The steps from the end of the reasoning to the answer; each yields events and returns its result.
 
 Owns: the answer call (after thinking, if wished), what is made of its words, what people read when there is no answer.
-Does not own: how often the documents are read (engine.reading), the reasoning before it (engine.turn), wording (prompts), citations and
-confidence (engine.answering).
+Does not own: how often the documents are read (engine.reading), the reasoning before it (engine.turn), wording (prompts), citations
+(engine.answering), sentences and their sources (engine.full), the verdict (engine.verdict).
 Source: MIND §3.4; CoRe Tables 4 and 11; Table 7 for thinking first.
 """
 
@@ -11,27 +11,52 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
-from mindchat.engine.answering import FREE, abstains, cite, confidence, unread
+from mindchat.engine.answering import cite, locate, unread
 from mindchat.engine.drafting import joined
 from mindchat.engine.evidence_steps import choose
+from mindchat.engine.full import Written, explain, in_sentences, joined_citations
 from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
-from mindchat.engine.reading import Probe, Reading, answer_layout, decide, thinking_layout, thinking_room
+from mindchat.engine.reading import Probe, Reading, answer_layout, answer_room, decide, thinking_layout, thinking_room
+from mindchat.engine.verdict import verdict
 from mindchat.events import Event
-from mindchat.prompts.core import extraction
+from mindchat.prompts.core import continued, extraction
 from mindchat.text.clean import clean, clean_line
 from mindchat.text.names import find_names
-from mindchat.values import Answer, Draft, Finish, Harvest, Kept, Message, Prompt
+from mindchat.values import Answer, Channel, Citation, Draft, Finish, Harvest, Passage, Prompt
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
 NOTHING_SAID = "Your documents do not say."
 """What people read when the documents hold no answer; `short` keeps the model's words."""
+
+
+class Said(Struct, frozen=True):
+    """The short answer."""
+
+    prompt: Prompt
+    """It ends in "Answer:"."""
+    draft: Draft
+    """The model's words."""
+    short: str
+    overruled: bool = False
+    """Whether a span of the passages took the place of the model's words."""
+
+    @property
+    def text(self) -> str:
+        """What people read of it: one line."""
+        return self.short if self.overruled else clean(self.draft.text).strip()
+
+    @property
+    def cut(self) -> bool:
+        """Whether a limit ended the words that stand."""
+        return self.draft.finish is Finish.LENGTH and not self.overruled
 
 
 def answer(turn: Turn) -> Generator[Event, None, Answer]:
@@ -42,31 +67,75 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
         yield from turn.ask.drain()
     yield from choose(turn)
     reading = yield from decide(turn)
-    prompt, draft = yield from _draft(turn, reading)
-    text = clean(draft.text).strip()
-    short, sure, measured = extract_short(f"Answer: {text}") if text else "", confidence(draft), FREE
-    mode = turn.config.answer.short
-    choosing = mode == "span" or (mode == "auto" and echoes(short, turn.hop.question, turn.words))
-    picked = (yield from pick(turn, prompt, short)) if choosing else None
-    overruled = picked is not None and picked.text != short
-    if picked is not None:
-        if overruled:
-            yield ev.Notice(f"span: {picked.text!r} was chosen among {picked.candidates} candidates instead of {clean_line(short, 80)!r}.")
-            text = short = picked.text
-        sure, measured = picked.share, f"share among {picked.candidates} candidate answers"
-    abstained, why = abstains(short, sure, turn.config.answer.abstain_below, measured)
-    given, grounds = turn.hop.question.casefold(), turn.grounds(turn.hop).passages
-    parts = [name for name, _, _, _ in find_names(short, turn.words) if name.casefold() not in given]
-    citations = () if abstained else cite(short, text, grounds, parts)
-    # words that were overruled are nothing to remember
-    if not (turn.harvests or abstained or overruled) and turn.pending is not None:
-        turn.harvests.append(Harvest(turn.hop.number, turn.pending[0], draft, turn.pending[1]))
+    full = turn.config.answer.style == "full"
+    if full and turn.words.open(turn.hop.question) and not turn.config.layout.cot:  # thinking ends in a short answer (Table 7)
+        written = yield from in_sentences(turn, reading)
+        return (yield from _ended(turn, Said(written.prompt, written.draft, written.short), written))
+    said = yield from _said(turn, reading)
+    if full and not says_unknown(said.short):
+        return (yield from _ended(turn, said, (yield from explain(turn, said.prompt, said.draft, said.short, said.overruled))))
+    return (yield from _ended(turn, said, None))
+
+
+def _ended(turn: Turn, said: Said, written: Written | None) -> Generator[Event, None, Answer]:
+    """What is told, remembered and judged of an answer; `written`: its sentences, if it has any."""
+    short, grounds = said.short, turn.grounds(turn.hop).passages
+    abstained = says_unknown(short)
+    located = () if abstained else _located(turn, short, said.text if written is None else "", grounds)
+    citations = located if written is None else joined_citations(written.citations, located)
+    # words that were overruled or cut are nothing to remember
+    if not (turn.harvests or abstained or said.overruled or said.cut) and turn.pending is not None:
+        turn.harvests.append(Harvest(turn.hop.number, turn.pending[0], said.draft, turn.pending[1]))
     if grounds and not abstained and (missing := unread(turn.question, grounds, turn.words)):
         named = ", ".join(f"“{clean_line(name, 60)}”" for name in missing)
         yield ev.Notice(f"Nothing that was read names {named}.", "warning")
-    yield ev.DraftAccepted(text, "answer", 0 if overruled else len(draft.tokens))
-    unsaid = abstained and (says_unknown(short) or not turn.hop.passages)
-    return Answer(NOTHING_SAID if unsaid else text, short, abstained, sure, citations, why)
+    if written is None:
+        yield ev.DraftAccepted(said.text, "answer", 0 if said.overruled else len(said.draft.tokens))
+    else:
+        yield ev.DraftAccepted(clean(written.draft.text), "answer", len(written.draft.tokens))
+    carrying = citations if written is None else _carrying(citations, located, short, written)
+    word, why = verdict(turn.hop.question, carrying, grounds, turn.words, abstained=abstained)
+    unsupported = len(written.unsupported) if written is not None else 0
+    text = NOTHING_SAID if abstained else said.text if written is None else written.text
+    return Answer(text, short, abstained, word, citations, why, None, 0 if abstained else _cut_after(said, written), unsupported)
+
+
+def _carrying(citations: tuple[Citation, ...], located: tuple[Citation, ...], short: str, written: Written) -> tuple[Citation, ...]:
+    """The citations that bear the answer itself: of passages in which it stands, none if the sentence that gives it stands in no passage."""
+    if any(locate(short, sentence) is not None for sentence in written.unsupported):
+        return ()
+    places = {place.passage for place in located}
+    return tuple(citation for citation in citations if not places or citation.passage in places)
+
+
+def _cut_after(said: Said, written: Written | None) -> int:
+    """Tokens of an answer that a limit ended, else 0."""
+    if written is not None:
+        return (len(written.draft.tokens) + (len(said.draft.tokens) if said.cut else 0)) if written.cut else 0
+    return len(said.draft.tokens) if said.cut else 0
+
+
+def _located(turn: Turn, short: str, full: str, grounds: tuple[Passage, ...]) -> tuple[Citation, ...]:
+    """Where the short answer stands; of one that is a sentence, what it adds to the question."""
+    given = turn.hop.question.casefold()
+    parts = [name for name, _, _, _ in find_names(short, turn.words) if name.casefold() not in given]
+    return cite(short, full, grounds, parts)
+
+
+def _said(turn: Turn, reading: Reading) -> Generator[Event, None, Said]:
+    """The model's short answer, or the span that is chosen instead."""
+    prompt, draft = yield from _draft(turn, reading)
+    text = clean(draft.text).strip()
+    short = extract_short(f"Answer: {text}") if text else ""
+    mode = turn.config.answer.short
+    if mode != "span" and not (mode == "auto" and echoes(short, turn.hop.question, turn.words)):
+        return Said(prompt, draft, short)
+    picked = yield from pick(turn, prompt, short)
+    if picked is None or picked.text == short:
+        return Said(prompt, draft, short)
+    among = f"{picked.candidates} candidates (share {picked.share:.2f})"
+    yield ev.Notice(f"span: {picked.text!r} was chosen among {among} instead of {clean_line(short, 80)!r}.")
+    return Said(prompt, draft, picked.text, overruled=True)
 
 
 def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
@@ -75,32 +144,41 @@ def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt,
         return reading.probe.prompt, (yield from _completed(turn, reading.probe))
     if turn.config.layout.cot:
         return (yield from _thought(turn, reading))
-    limit = turn.config.answer.max_tokens
-    prompt = yield from turn.compose("answer", limit, answer_layout(turn, reading.copies, reading.told))
-    return prompt, (yield from generate(turn, prompt, kind="answer", max_tokens=limit))
+    prompt = yield from turn.compose("answer", answer_room(turn), answer_layout(turn, reading.copies, reading.told))
+    return prompt, (yield from _generated(turn, prompt))
+
+
+def _generated(turn: Turn, prompt: Prompt) -> Generator[Event, None, Draft]:
+    """The short answer's call; its words are shown at once unless sentences take their place."""
+    return (yield from generate(turn, prompt, kind="answer", max_tokens=turn.config.answer.max_tokens, channel=_channel(turn)))
+
+
+def _channel(turn: Turn) -> Channel | None:
+    return None if turn.config.answer.style == "full" else "answer"
 
 
 def _completed(turn: Turn, probed: Probe) -> Generator[Event, None, Draft]:
     """The probe's words become the answer; if the probe's limit cut them, they are continued by their own ids."""
     draft = probed.draft
-    for token in draft.tokens:
+    for token in draft.tokens if _channel(turn) else ():
         yield shown(turn, token, "answer")
     left = turn.config.answer.max_tokens - len(draft.tokens)
     if draft.finish is not Finish.LENGTH or left <= 0:
         return draft
-    *before, prefill = probed.prompt.messages
-    prompt = Prompt((*before, Message("assistant", (*prefill.segments, Kept(draft.ids, draft.text)))))
+    prompt = continued(probed.prompt, draft)
     yield turn.built(prompt, "answer", turn.parts.model.count(prompt))
-    rest = yield from generate(turn, prompt, kind="answer", max_tokens=left, after=len(draft.tokens))
+    rest = yield from generate(turn, prompt, kind="answer", max_tokens=left, after=len(draft.tokens), channel=_channel(turn))
     return joined(draft, rest) if rest.tokens else replace(draft, finish=rest.finish)
 
 
 def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
     """Table 7: think step by step, then give the short answer; the second call only appends to the first."""
-    limit, thinking = turn.config.answer.max_tokens, turn.config.engine.reasoning_tokens
+    thinking = turn.config.engine.reasoning_tokens
     prompt = yield from turn.compose("thinking", thinking_room(turn), thinking_layout(turn, reading.copies, reading.told))
     thought = yield from generate(turn, prompt, kind="thinking", max_tokens=thinking, stop=(), channel="reasoning")
     yield ev.DraftAccepted(clean(thought.text), "reasoning", len(thought.tokens))
+    if thought.finish is Finish.LENGTH:
+        yield ev.Notice(f"The thinking was cut after {len(thought.tokens)} tokens.", "warning")
     second = extraction(prompt, thought)
     yield turn.built(second, "answer", turn.parts.model.count(second))
-    return second, (yield from generate(turn, second, kind="answer", max_tokens=limit))
+    return second, (yield from _generated(turn, second))

@@ -1,16 +1,15 @@
-"""What can be said about a finished answer: where it stands in the passages, how sure the model was, whether it abstained.
+"""What can be said about a finished answer: where it stands in the passages, and how unsure its words were.
 
-Owns: citations (contract: by span, exact then folded; by the model's own [n]), names that were not read about, confidence, uncertainty,
-abstention. Does not own: generating it.
+Owns: citations (contract: by span, exact then folded; by the model's own [n]), names of a question, names that were not read about, uncertainty.
+Does not own: generating it, the verdict (engine.verdict).
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
-from mindchat.answers import extract_short, says_unknown
+from mindchat.answers import extract_short
 from mindchat.text.folding import find_all, fold
 from mindchat.text.language import Language
 from mindchat.text.names import find_names
@@ -77,39 +76,30 @@ def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str
     return tuple(citations)
 
 
-def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]:
-    """Names of the question of which nothing that was read has even one word (case, accents and a plural s aside).
+def folded_words(text: str) -> frozenset[str]:
+    """The words of a text without case and accents."""
+    return frozenset(_WORDS.findall(fold(text)))
+
+
+def asked_names(question: str, words: Language) -> list[str]:
+    """Names that a question asks about, without a possessive s.
 
     A single name at the very beginning is left out: a question's first word is capitalised for other reasons.
     """
-    held = set(_WORDS.findall(fold(" ".join(f"{passage.name} {passage.text}" for passage in read))))
+    found = [(re.sub(r"['’]s$", "", name), start) for name, start, _, kind in find_names(question, words) if kind == "name"]
+    return [name for name, start in found if start or len(_WORDS.findall(name)) > 1]
+
+
+def unread(question: str, read: Sequence[Passage], words: Language) -> list[str]:
+    """Names of the question of which nothing that was read has even one word (case, accents and a plural s aside)."""
+    held = folded_words(" ".join(f"{passage.name} {passage.text}" for passage in read))
     found = []
-    for name, start, _, kind in find_names(question, words):
-        parts = [part for part in _WORDS.findall(fold(name)) if len(part) > 2]
+    for name in asked_names(question, words):
+        parts = [part for part in folded_words(name) if len(part) > 2]
         forms = {form for part in parts for form in (part, part.removesuffix("s"))}
-        if kind == "name" and parts and (start or len(parts) > 1) and held.isdisjoint(forms):
+        if parts and held.isdisjoint(forms):
             found.append(name)
     return found
-
-
-def confidence(draft: Draft) -> float | None:
-    """exp of the mean log-probability of the answer's tokens, in (0, 1]; None if the model measures none."""
-    values = [token.logprob for token in draft.tokens if token.logprob is not None and token.text.strip()]
-    return math.exp(sum(values) / len(values)) if values else None
-
-
-FREE = "mean probability of the answer's tokens"
-"""What the confidence of a freely written answer is."""
-
-
-def abstains(short: str, sure: float | None, below: float, measured: str = FREE) -> tuple[bool, str]:
-    """Whether the answer is no answer, and one line that explains confidence (what is `measured`) and decision."""
-    told = "no confidence measured" if sure is None else f"confidence {sure:.2f} ({measured})"
-    if says_unknown(short):
-        return True, f"the model found no answer in the documents; {told}"
-    if sure is not None and sure < below:
-        return True, f"{told} is below answer.abstain_below = {below:g}"
-    return False, told
 
 
 def answer_tokens(draft: Draft) -> tuple[Token, ...]:

@@ -34,6 +34,8 @@ class SentenceStream:
         self._shown = 0
         """How many of the held tokens have been yielded."""
         self._finish: Finish | None = None
+        self._cut = False
+        """Whether the limit ends the first sentence."""
         self.first_token_at: float | None = None
         """time.monotonic() of the stream's first token."""
 
@@ -80,7 +82,8 @@ class SentenceStream:
         if end is None:
             if self._finish is not None:
                 return len(self._tokens)
-            return self._limit if len(self._tokens) >= self._limit else None
+            self._cut = len(self._tokens) >= self._limit
+            return self._limit if self._cut else None
         count, at = 0, 0
         for token in self._tokens:
             if at >= end and token.text:
@@ -100,9 +103,14 @@ class SentenceStream:
         attention = received(self._rows, count, self._first) if self._attends else None
         self._first += count
         self._shown = max(0, self._shown - count)
-        finish = self._finish if self._finish is not None and not self._tokens else Finish.OPEN
+        going = Finish.CUT if self._cut else Finish.OPEN
+        finish, self._cut = self._finish if self._finish is not None and not self._tokens else going, False
         tokens = tuple(replace(token, index=index) for index, token in enumerate(taken))
         return Draft("".join(token.text for token in tokens), tokens, attention, finish)
+
+
+UNFINISHED = " …"
+"""Behind a sentence that a limit ended."""
 
 
 def beginning(draft: Draft, end: int) -> Draft:

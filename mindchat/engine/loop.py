@@ -17,7 +17,7 @@ from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
 from mindchat.ports import NEVER, Cancel, Composer, EntityFilter, Extractor, Memory, Model, Policy, Retriever, Rewordings
-from mindchat.values import Passage, Signal, Sought
+from mindchat.values import Cut, Passage, Signal, Sought
 
 FALLBACKS = ((Signal.ENTROPY, "rind-entropy"), (Signal.LOGPROB, "flare"))
 """Which policy still works with which signal, best first; without any, `once`."""
@@ -54,20 +54,32 @@ class LoopEngine:
         self._parts = parts
         self._config = config
 
-    def run(self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER) -> Iterator[Event]:
+    def run(
+        self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER, as_typed: bool = False
+    ) -> Iterator[Event]:
         """One turn. Expected failures end it as TurnFailed, a cancel as TurnCancelled; bugs raise."""
         turn = Turn(self._parts, self._config, question, history, cancel, time.monotonic())
-        try:
-            yield from turn.run()
-        except Interrupted:
-            yield from turn.ask.drain()
-            yield TurnCancelled(turn.partial, turn.phase)
-        except MindChatError as error:
-            yield from turn.ask.drain()
-            yield TurnFailed(error.code, error.message, error.hint, error.exit_code, turn.partial)
-        finally:
-            turn.close()
+        turn.as_typed = as_typed
+        yield from _ended(turn, turn.run())
+
+    def more(self, cut: Cut, *, cancel: Cancel = NEVER) -> Iterator[Event]:
+        """See mindchat.ports.Engine.more."""
+        turn = Turn(self._parts, self._config, cut.question, (), cancel, time.monotonic())
+        yield from _ended(turn, turn.more(cut))
 
     def read_ahead(self, cancel: Cancel = NEVER) -> int:
         """See mindchat.ports.Engine.read_ahead."""
         return fixed_prefix.read_ahead(self._parts, cancel)
+
+
+def _ended(turn: Turn, steps: Iterator[Event]) -> Iterator[Event]:
+    try:
+        yield from steps
+    except Interrupted:
+        yield from turn.ask.drain()
+        yield TurnCancelled(turn.partial, turn.phase)
+    except MindChatError as error:
+        yield from turn.ask.drain()
+        yield TurnFailed(error.code, error.message, error.hint, error.exit_code, turn.partial)
+    finally:
+        turn.close()

@@ -1,6 +1,6 @@
 """Grounded short answers (answer.short = span): the model chooses among spans of the passages that it was shown, instead of writing freely.
 
-Owns: which spans are candidates, their order, the length normalisation, the share that is the answer's confidence. Does not own: scoring options
+Owns: which spans are candidates, their order, the length normalisation, the share of the choice. Does not own: scoring options
 (models), the answer prompt, abstention (engine.answering). One batched call of kind "choose" over the very prompt that the free answer continued.
 Source: ours; MIND and CoRe read the answer off free text.
 * Candidates: the free answer, the answer that the reasoning states, and names, dates, numbers and titles of the prompted passages, those of
@@ -93,7 +93,7 @@ def best(options: Sequence[str], scored: Sequence[Choice], grounded: Collection[
 
 def candidates(hop: TurnState, free: str, words: Language) -> list[str]:
     """At most MOST different texts, the free answer first."""
-    own = [free, clean_line(find_stated(hop.accepted) or "")]
+    own = [free, stated if (stated := clean_line(find_stated(hop.accepted) or "")) and not stated.endswith("…") else ""]
     if words.polar(hop.question) and not _alternatives(hop.question):
         return _unique([free, *YES_NO])
     spans = list(_by_similarity(hop, words))

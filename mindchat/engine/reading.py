@@ -80,7 +80,22 @@ def thinking_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> 
 
 def thinking_room(turn: Turn) -> int:
     """Tokens kept free behind that prompt: for the thought, the request that follows it, and the answer."""
-    return turn.config.engine.reasoning_tokens + turn.config.answer.max_tokens + EXTRACTION_TOKENS
+    return turn.config.engine.reasoning_tokens + answer_room(turn) + EXTRACTION_TOKENS
+
+
+def answer_room(turn: Turn) -> int:
+    """Tokens kept free behind the answer prompt: for the short answer, and for the sentences that explain it if they are wanted."""
+    options = turn.config.answer
+    return options.max_tokens + (options.full_tokens + EXTRACTION_TOKENS if options.style == "full" else 0)
+
+
+def full_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Layout:
+    """The prompt for an answer in sentences as a function of what fits."""
+
+    def layout(hop: TurnState, history: History) -> Prompt:
+        return turn.parts.composer.full(turn.grounds(hop), copies, history, told)
+
+    return layout
 
 
 def answer_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Layout:
@@ -95,7 +110,7 @@ def answer_layout(turn: Turn, copies: int, told: Mapping[str, str] | None) -> La
 def probe(turn: Turn, copies: int, told: Mapping[str, str] | None) -> Generator[Event, None, Probe]:
     """At most PROBE_TOKENS words of the answer, shown only if they stay."""
     limit = turn.config.answer.max_tokens
-    prompt = yield from turn.compose("probe", limit, answer_layout(turn, copies, told))
+    prompt = yield from turn.compose("probe", answer_room(turn), answer_layout(turn, copies, told))
     draft = yield from generate(turn, prompt, kind="probe", max_tokens=min(PROBE_TOKENS, limit), channel=None)
     return Probe(prompt, draft)
 
@@ -142,7 +157,7 @@ def _enough(turn: Turn, copies: int, told: Mapping[str, str] | None) -> str:
     if copies + 1 >= min(documents, SUPPORTING):
         return f"{_number(copies + 1)} hold every order of {min(documents, SUPPORTING)} documents, which is all that order can need"
     model = turn.parts.model
-    needed = model.count(answer_layout(turn, copies + 1, told)(turn.hop, turn.history)) + turn.config.answer.max_tokens
+    needed = model.count(answer_layout(turn, copies + 1, told)(turn.hop, turn.history)) + answer_room(turn)
     return f"another copy needs {needed} tokens, the window has {model.window}" if needed > model.window else ""
 
 
@@ -178,7 +193,7 @@ def staying(turn: Turn, copies: int, told: Mapping[str, str]) -> Set[str]:
     """The passages that the window keeps in the prompt that comes next, if the repeated copies say this."""
     thinks = turn.config.layout.cot and turn.config.layout.repeat != "auto"  # auto asks for the short answer first
     layout = (thinking_layout if thinks else answer_layout)(turn, copies, told)
-    model, room = turn.parts.model, thinking_room(turn) if thinks else turn.config.answer.max_tokens
+    model, room = turn.parts.model, thinking_room(turn) if thinks else answer_room(turn)
     fitted = fit(layout, turn.hop, turn.history, model.count, Budget(model.window, room))
     return {passage.id for passage in fitted.hop.passages}
 

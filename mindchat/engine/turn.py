@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.config import Config
-from mindchat.engine import answer_steps
+from mindchat.engine import answer_steps, follow_up, full
 from mindchat.engine.budget import Fitted, Layout, fit, recent
-from mindchat.engine.drafting import SentenceStream, beginning, joined
+from mindchat.engine.drafting import UNFINISHED, SentenceStream, beginning, joined
 from mindchat.engine.metered_model import MeteredAsk
 from mindchat.engine.search_steps import look_up, missing_names
 from mindchat.engine.thoughts import Thoughts
@@ -32,6 +32,7 @@ from mindchat.text.language import language
 from mindchat.values import (
     Answerable,
     Budget,
+    Cut,
     Draft,
     Entity,
     Finish,
@@ -93,6 +94,8 @@ class Turn:
         """Whether a sentence was withdrawn for good: then the answer rests on the passages alone."""
         self.answerable: Answerable | None = None
         """What the search alone says of the question, once the evidence is chosen."""
+        self.as_typed = False
+        """Whether a follow-up keeps its words."""
         self.phase = "start"
         self.answer_words = ""
         self.first_token: float | None = None
@@ -112,20 +115,7 @@ class Turn:
 
     def run(self) -> Iterator[Event]:
         """All steps in order."""
-        layout, engine = self.config.layout, self.config.engine
-        yield ev.TurnStarted(
-            self.question,
-            self.question,
-            self.parts.model.id,
-            self.parts.policy.name,
-            engine.filter,
-            layout.repeat if isinstance(layout.repeat, int) else -1,
-            layout.role,
-            layout.as_,
-            layout.cot,
-            engine.seed,
-            self.parts.versions,
-        )
+        yield self.opened(self.question)
         yield from self.look_back()
         yield from self.rewrite()
         yield from missing_names(self)
@@ -136,6 +126,20 @@ class Turn:
         yield from self.learn()
         now = time.monotonic()
         yield ev.AnswerReady(answer, self.stop, now - self.started, (self.first_token or now) - self.started)
+
+    def more(self, cut: Cut) -> Iterator[Event]:
+        """Nothing but the rest of an answer that was cut."""
+        yield self.opened(cut.standalone)
+        answer = yield from full.more(self, cut)
+        now = time.monotonic()
+        yield ev.AnswerReady(answer, self.stop, now - self.started, (self.first_token or now) - self.started)
+
+    def opened(self, standalone: str) -> Event:
+        """The turn's settings."""
+        layout, engine, parts = self.config.layout, self.config.engine, self.parts
+        repeat = layout.repeat if isinstance(layout.repeat, int) else -1
+        names = (parts.model.id, parts.policy.name, engine.filter)
+        return ev.TurnStarted(self.question, standalone, *names, repeat, layout.role, layout.as_, layout.cot, engine.seed, parts.versions)
 
     def step(self, name: str) -> Event:
         """Announce a step; the phase is named when the turn is cancelled."""
@@ -152,13 +156,17 @@ class Turn:
 
     def rewrite(self) -> Iterator[Event]:
         """A follow-up becomes a question that stands alone; the history is then no longer needed by retrieval."""
-        if not (self.config.engine.rewrite and self.history and self.words.leans(self.question)):
+        if self.as_typed or not (self.config.engine.rewrite and self.history and follow_up.leans(self.question, self.words)):
             return
         yield self.step("rewrite")
-        reply = self.ask.complete(rewrite_prompt(self.history, self.question), max_tokens=REWRITE_TOKENS, kind="rewrite", stop=("\n",))
-        yield from self.ask.drain()
-        standalone = clean_line(reply.text)
-        if standalone and standalone.casefold() != self.question.casefold():
+        standalone = follow_up.standalone(self.question, self.history, self.words)
+        if standalone is None:
+            reply = self.ask.complete(rewrite_prompt(self.history, self.question), max_tokens=REWRITE_TOKENS, kind="rewrite", stop=("\n",))
+            yield from self.ask.drain()
+            said = clean_line(reply.text)
+            fits = reply.finish is not Finish.LENGTH and follow_up.fits(said, self.question, self.history, self.words)
+            standalone = said if fits else follow_up.last_resort(self.question, self.history, self.words)
+        if standalone.casefold() != self.question.casefold():
             self.hop = replace(self.hop, question=standalone)
             yield ev.QuestionRewritten(standalone)
 
@@ -188,6 +196,8 @@ class Turn:
             used += len(draft.tokens)
             if (visible := self.thoughts.visible(draft.text)) != draft.text:
                 yield from self.accept_thought(draft, visible)
+                if draft.finish is Finish.LENGTH:
+                    yield self.cut(draft)
                 if draft.finish in (Finish.EOS, Finish.LENGTH):
                     break
                 continue
@@ -198,14 +208,25 @@ class Turn:
                 yield from self.drop(draft)
                 break
             yield from self.accept(draft)
+            if draft.finish is Finish.CUT:
+                continue
             if self.fruitless >= 2 and self.parts.policy.retracts:
+                break
+            if draft.finish is Finish.LENGTH and not (self.words.finished(draft.text) and self.answered(draft)):
+                yield self.cut(draft)
                 break
             if self.answered(draft):
                 self.stop = "answered" if self.stop != "max_hops" else self.stop
                 break
-            if draft.finish in (Finish.EOS, Finish.LENGTH):
+            if draft.finish is Finish.EOS:
                 break
         self.close()
+
+    def cut(self, draft: Draft) -> Event:
+        """The reasoning's limit ended it: said, and never taken for its own end."""
+        self.stop = "budget"
+        where = "" if self.words.finished(draft.text) else ", in the middle of a sentence"
+        return ev.Notice(f"The reasoning was cut after {self.config.engine.reasoning_tokens} tokens{where}.", "warning")
 
     def judge(self, draft: Draft) -> Generator[Event, None, Trigger | None]:
         """The policy's verdict over one sentence, told with every factor."""
@@ -268,8 +289,17 @@ class Turn:
         """The sentence stays for good; if it follows a hop, it is what memory may learn from."""
         whole = joined(self.prefix, draft)
         self.kept.append(draft)
-        self.hop = replace(self.hop, accepted=self.hop.accepted + draft.text, sentences=(*self.hop.sentences, whole.text))
-        if self.pending is not None:
+        if draft.finish is Finish.CUT:  # no sentence yet: its rest follows
+            if not self.prefix.tokens:
+                limit = self.config.engine.sentence_tokens
+                yield ev.Notice(f"A sentence has more than engine.sentence_tokens = {limit} tokens; it is judged in pieces.")
+            self.prefix, self.hop = whole, replace(self.hop, accepted=self.hop.accepted + draft.text)
+            yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
+            return
+        broken = draft.finish is Finish.LENGTH and not self.words.finished(draft.text)
+        mark = UNFINISHED if broken else ""
+        self.hop = replace(self.hop, accepted=self.hop.accepted + draft.text + mark, sentences=(*self.hop.sentences, whole.text + mark))
+        if self.pending is not None and not broken:
             subquery, passages = self.pending
             self.harvests.append(Harvest(self.hop.number, subquery, whole, passages))
         self.prefix, self.pending, self.redrafting = EMPTY, None, False

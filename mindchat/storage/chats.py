@@ -79,6 +79,12 @@ def _search(question: str, answer: str) -> str:
     return fold(f"{question}\n{answer}")
 
 
+def _remembered(row: Any) -> tuple[str, str]:
+    report = msgspec.json.decode(row["report"]) if row["report"] else {}
+    short = "" if report.get("abstained") else report.get("short")
+    return str(report.get("standalone") or row["question"]), str(short or row["answer"])
+
+
 class ChatStore:
     """chats.db. Every method commits before it returns; a killed process loses at most what came after the last save_partial."""
 
@@ -192,16 +198,21 @@ class ChatStore:
         return Transcript(_chat(chat), turns)
 
     def history(self, session: str, n: int | None = None) -> tuple[tuple[str, str], ...]:
-        """(question, answer) of the finished turns, oldest first; of the last n if given."""
-        sql = """SELECT question, answer FROM turn t JOIN session s ON s.id=t.session_id
+        """(standalone question, short answer) of the finished turns, oldest first; of the last n if given. Without a report: as they were written."""
+        sql = """SELECT question, answer, report FROM turn t JOIN session s ON s.id=t.session_id
                  WHERE s.uid=? AND t.status='done' ORDER BY ordinal DESC LIMIT ?"""
         rows = self.store.rows(sql, (self.resolve(session), -1 if n is None else n))
-        return tuple((row["question"], row["answer"]) for row in reversed(rows))
+        return tuple(_remembered(row) for row in reversed(rows))
 
     def past(self, session: str) -> tuple[tuple[str, str, Status], ...]:
         """(question, answer, status) of every turn, oldest first; of one that is not done, what was written of its answer."""
         sql = "SELECT question, answer, status FROM turn t JOIN session s ON s.id=t.session_id WHERE s.uid=? ORDER BY ordinal"
         return tuple((row["question"], row["answer"], row["status"]) for row in self.store.rows(sql, (self.resolve(session),)))
+
+    def newest(self, session: str) -> tuple[int, bytes] | None:
+        """Key and events of a session's newest turn; None if it has none."""
+        row = self.store.row("SELECT id FROM turn WHERE session_id=? ORDER BY ordinal DESC LIMIT 1", (self._key(session),))
+        return None if row is None else (int(row["id"]), self.events(int(row["id"])))
 
     def events(self, turn: int) -> bytes:
         """The JSON lines of a finished turn; b"" if none were recorded."""

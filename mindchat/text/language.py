@@ -7,15 +7,41 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from mindchat.errors import ConfigError
-from mindchat.text.sentences import is_end, marks, sentence_spans
+from mindchat.text.sentences import closes, is_end, marks, sentence_spans
 from mindchat.values import Span
 
 _FOLDER = Path(__file__).parent / "languages"
+
+
+class FollowWords:
+    """The [follow] table of a language; every list is empty in a language that has none."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        def known(name: str) -> frozenset[str]:
+            return frozenset(str(data.get(name, "")).split())
+
+        self.asking, self.prepositions = known("asking"), known("prepositions")
+        self.person_words, self.place_words, self.thing_words = known("person_words"), known("place_words"), known("thing_words")
+        self.other_words, self.subject_words = known("other_words"), known("subject_words")
+        self.place_nouns, self.person_verbs = known("place_nouns"), known("person_verbs")
+        self.male, self.female, self.things, self.plural = known("male"), known("female"), known("things"), known("plural")
+        self.places, self.determiners = known("places"), known("determiners")
+        self.possessives, self.objects = known("possessives"), known("objects")
+        self.female_words, self.male_words = known("female_words"), known("male_words")
+        self.persons = self.male | self.female
+        self.all = self.persons | self.things | self.plural | self.places | self.determiners
+        self.before_names, self.be, self.articles = known("before_names"), known("be"), known("articles")
+        self.the, self.pair, self.pair_as = str(data.get("the", "")), str(data.get("pair", "")), str(data.get("pair_as", ""))
+        self.past, self.passive = str(data.get("past", "")), str(data.get("passive", ""))
+        self.of, self.inside, self.both_join = str(data.get("of", "")), str(data.get("inside", "")), str(data.get("both_join", ""))
+        self.participles: Mapping[str, str] = data.get("participles", {})
 
 
 class Language:
@@ -31,6 +57,8 @@ class Language:
         self.answer_phrases = tuple(data["answer_phrases"])
         self.reasoning_openers = tuple(data.get("reasoning_openers", ()))
         self.polar_openers = frozenset(data.get("polar_openers", "").split())
+        self.open_openers = tuple(data.get("open_openers", ()))
+        self.follow = FollowWords(data.get("follow", {}))
         self.comparison_cues = tuple(data.get("comparison_cues", ()))
         self.joiners = tuple(f" {word} " for word in data["joiners"])
         """The words for "or" and "and", blanks around them."""
@@ -90,16 +118,19 @@ class Language:
         """Whether a sentence states the final answer."""
         return self._answer.search(sentence) is not None
 
-    def leans(self, question: str) -> bool:
-        """Whether a question seems to need the conversation before it ("and who was his father?")."""
-        folded = question.strip().casefold()
-        words = re.findall(r"[\w'’]+", folded)
-        return folded.startswith(self.openers) or len(words) < 3 or any(word in self.pronouns for word in words)
-
     def polar(self, question: str) -> bool:
         """Whether a question asks for yes or no."""
         words = question.strip(" \t\n¿¡\"'“„«(").casefold().split()
         return bool(words) and words[0] in self.polar_openers
+
+    def open(self, question: str) -> bool:
+        """Whether a question asks for more than a name, a date or a number: "how do I …", "why …", "list …"."""
+        folded = " ".join(question.strip().casefold().split())
+        return any(folded.startswith(f"{opener} ") for opener in self.open_openers)
+
+    def finished(self, text: str) -> bool:
+        """Whether a text ends where a sentence does."""
+        return closes(text.rstrip(), self.abbreviations)
 
     def comparison(self, question: str) -> bool:
         """Whether a question compares things (a cue word and two candidates, or a yes/no over both)."""

@@ -35,6 +35,12 @@ def is_end(text: str, match: re.Match[str], end: int, abbreviations: Set[str]) -
     return at == end or not text[at].islower()
 
 
+def closes(text: str, abbreviations: Set[str]) -> bool:
+    """Whether a text without white space at its end ends where a sentence does."""
+    last = next(reversed(list(marks(text, 0, len(text)))), None)
+    return last is not None and last.end() == len(text) and not _abbreviated(text, last, abbreviations)
+
+
 def _abbreviated(text: str, match: re.Match[str], abbreviations: Set[str]) -> bool:
     if match[0] != ".":  # inside closing marks it ends what was said
         return False

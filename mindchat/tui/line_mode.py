@@ -20,12 +20,13 @@ from mindchat.pace import LONG, said_of
 from mindchat.ports import Cancel
 from mindchat.session import Session
 from mindchat.text.clean import Cleaner, clean, clean_line
-from mindchat.trace import Trace, absent_words, fold, page_words
+from mindchat.trace import Trace, absent_words, cut_words, fold, page_words, verdict_words
 
 log = logging.getLogger(__name__)
 Read = Callable[[], str]
 """The next line with its newline; "" at the end of input."""
 Write = Callable[[str], object]
+NOTHING = Trace()
 
 
 @contextlib.contextmanager
@@ -47,10 +48,14 @@ def cancelled_by_ctrl_c(cancel: Cancel) -> Iterator[None]:
 
 
 class Lines:
-    """Writes a turn as plain lines; reads it from the Trace."""
+    """Writes a turn as plain lines; reads it from the Trace.
 
-    def __init__(self, write: Write) -> None:
-        self._write = write
+    `before`: the answer so far if it is gone on with. `streams`: whether words are written as they come; sentences whose marks are still to be
+    checked are not, as what is written cannot be taken back.
+    """
+
+    def __init__(self, write: Write, before: str = "", *, streams: bool = True) -> None:
+        self._write, self._before, self._streams = write, before, streams
         self._cleaner, self._written = Cleaner(), ""
         self._step = ""
         self._open = False
@@ -69,9 +74,11 @@ class Lines:
             self.say(f"Model: {clean_line(self._step)}")
         for item in trace.absent[len(old.absent) :]:
             self.say(clean_line(absent_words(item), 400))
+        if (form := trace.rewritten) and form != old.rewritten:
+            self.say(f"Asked as: {clean_line(form)} (/retry typed asks it as typed)")
         self._show_hops(old, trace)
         text = trace.answer_text + (trace.draft_text if trace.channel == "answer" else "")
-        if text.startswith(self._written) and len(text) > len(self._written):
+        if self._streams and not self._before and text.startswith(self._written) and len(text) > len(self._written):
             self._stream(text)
 
     def _show_hops(self, old: Trace, trace: Trace) -> None:
@@ -99,7 +106,14 @@ class Lines:
             self.say("Stopped.")
         elif trace.answer is not None:
             if trace.answer.text.strip() != self._written.strip():
-                self.say(f"Assistant: {trace.answer.text.strip()}")
+                old, new = self._before, trace.answer.text
+                known = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new)))
+                self.say(f"Assistant: {new[known:].strip()}")
+            if trace.answer.cut:
+                self.say(f"Note: {cut_words(trace.answer)}.")
+            for notice in trace.notices:
+                self.say(f"Note: {clean_line(notice.text)}")
+            self.say(f"Verdict: {verdict_words(trace.answer)}")
             for citation in trace.answer.citations:
                 source = trace.source(citation)
                 name = (source.name if source is not None else "") or citation.document
@@ -136,9 +150,10 @@ class LineChat:
         else:
             self.turn(lambda cancel: self._session.ask(text.removeprefix("/") if text.startswith("//") else text, cancel=cancel))
 
-    def turn(self, begin: Callable[[Cancel], Iterator[Event]]) -> None:
-        """Ask, and write as it comes."""
-        cancel, lines, trace = Cancel(), Lines(self._write), Trace()
+    def turn(self, begin: Callable[[Cancel], Iterator[Event]], trace: Trace = NOTHING) -> None:
+        """Ask, and write as it comes; `trace`: of the turn that is gone on with."""
+        cancel, before = Cancel(), trace.answer.text if trace.answer is not None else ""
+        lines = Lines(self._write, before, streams=self._session.config.answer.style != "full")
         expected, copies = self._session.forecast()
         if expected is not None and expected.seconds > LONG:
             lines.say(said_of(expected, copies).capitalize() + ".")
@@ -181,7 +196,9 @@ class LineChat:
         elif action == "ask" and reply.data:
             self.turn(lambda cancel: self._session.ask(str(reply.data), cancel=cancel))
         elif action == "retry":
-            self.turn(lambda cancel: self._session.retry(cancel=cancel))
+            self.turn(lambda cancel: self._session.retry(cancel=cancel, as_typed=bool(reply.data)))
+        elif action == "more":
+            self.turn(lambda cancel: self._session.more(cancel=cancel), self._session.turns[-1] if self._session.turns else NOTHING)
 
 
 def read_stdin() -> str:

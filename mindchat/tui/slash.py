@@ -149,8 +149,11 @@ class Slash:
     async def _ask(self, _: str, data: Any) -> None:
         await self._chat.ask(str(data))
 
-    async def _retry(self, _: str, __: Any) -> None:
-        await self._chat.retry()
+    async def _retry(self, _: str, data: Any) -> None:
+        await self._chat.retry(as_typed=bool(data))
+
+    async def _more(self, _: str, __: Any) -> None:
+        await self._chat.more()
 
     async def _edit(self, _: str, data: Any) -> None:
         self._chat.query_one(Prompt).restore(str(data or ""))
@@ -244,6 +247,7 @@ ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
     "clear": Slash._clear,
     "ask": Slash._ask,
     "retry": Slash._retry,
+    "more": Slash._more,
     "edit": Slash._edit,
     "pane": Slash._pane,
     "copy": Slash._copy,

@@ -37,6 +37,7 @@ def test_answer_on_standard_output_narration_on_standard_error(run: Run, board: 
         "found 1 passage, 1 new: Metropolis",
         "thinks: Fritz Lang directed it.",
         "saved f7k2q9a  Metropolis — director — Fritz Lang   (mindchat memory undo · mindchat memory show f7k2q9a)",
+        "sourced · this model cannot tell; check the source",
     ]
 
 
@@ -327,7 +328,7 @@ HOSTILE = "a\x1b]52;c;QUJD\x07b\x1b[2J\x9b31m[/x] [1] [b +\r\x00\u202e👨‍�
 
 
 def hostile(text: str, cancel: Cancel) -> list[Event]:
-    return [ev.Notice(HOSTILE), ev.AnswerReady(Answer(HOSTILE, HOSTILE, False, None), "answered")]
+    return [ev.Notice(HOSTILE), ev.AnswerReady(Answer(HOSTILE, HOSTILE, False), "answered")]
 
 
 def test_nothing_that_a_terminal_obeys_is_printed(run: Run, board: Board) -> None:
@@ -352,3 +353,31 @@ def test_fetching_a_model_is_announced_also_without_a_terminal(run: Run, board: 
     fetching = [ev.ModelLoading("downloading", n, 491_400_064) for n in (0, 100, 200)]
     board.script = lambda text, cancel: [*fetching, ev.ModelLoading("converting", 1, 290), ev.ModelLoading("loading"), *turn(text)]
     assert run("ask", "Who?").err.splitlines()[:2] == ["model: downloading (491 MB) …", "model: converting …"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "terminal", "style"),
+    [
+        ([], True, "full"),
+        ([], False, "auto"),  # a pipe: the short form
+        (["--json"], True, "auto"),
+        (["--events"], True, "auto"),
+        (["--set", "answer.style=short"], True, "short"),
+        (["--json", "--set", "answer.style=full"], False, "full"),
+    ],
+)
+def test_sentences_are_for_people(arguments: list[str], terminal: bool, style: str, run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindchat.cli import ask
+
+    monkeypatch.setattr(ask, "is_terminal", lambda stream: terminal)
+    assert run("ask", "Who?", *arguments).code == 0
+    assert board.opened[0]["config"].answer.style == style
+
+
+def test_a_cut_answer_and_a_rewritten_question_are_narrated(run: Run, board: Board) -> None:
+    cut = Answer("Fritz Lang and …", "Fritz Lang and", False, "doubtful", cut_after=32)
+    board.script = lambda text, cancel: [ev.QuestionRewritten("Who directed Metropolis?"), ev.AnswerReady(cut, "answered")]
+    said = run("ask", "And who directed it?").err
+    assert "asked as: Who directed Metropolis?" in said
+    assert "cut after 32 tokens; /more goes on" in said
+    assert "cut after 32 tokens" in run("ask", "-q", "And who directed it?").err, "said even to who wants no narration"

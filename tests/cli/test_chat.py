@@ -73,3 +73,9 @@ def test_wrong_settings_stop_before_any_screen(run: Run, shown: list[tuple[str, 
     assert run("chat", "--set", "engine.policy=mnd").code == 2
     assert run("chat", "-c").code == 2
     assert shown == []
+
+
+@pytest.mark.parametrize(("sets", "style"), [([], "full"), (["--set", "answer.style=short"], "short"), (["--set", "answer.style=full"], "full")])
+def test_a_chat_answers_in_sentences_unless_the_user_chose(sets: list[str], style: str, run: Run, board: Board, shown: list[tuple[str, Any]]) -> None:
+    assert run("chat", "--plain", *sets).code == 0
+    assert board.opened[0]["config"].answer.style == style

@@ -19,7 +19,7 @@ from mindchat.session import Session
 CONTRACT = re.findall(
     r"\w+",
     "help new sessions rename fork export clear model set settings status index sync sources remove memory remember forget undo "
-    "policy filter repeat compare why trace retry edit copy incognito quit",
+    "policy filter repeat compare why trace retry more edit copy incognito quit",
 )
 QUESTION = "Who directed Metropolis?"
 

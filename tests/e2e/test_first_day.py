@@ -10,7 +10,7 @@ from .conftest import QUESTION, Desk, program, share_of_a_core
 from .terminal import Terminal, squeezed
 
 pytestmark = pytest.mark.model
-READY, ANSWERED, PROMPT = "● ready", "✓ confidence", "Ask about your documents"
+READY, ANSWERED, PROMPT = "● ready", "check the source", "Ask about your documents"
 IDLE_SHARE = 0.01
 """Of a core."""
 

@@ -1,19 +1,16 @@
-"""Citations, confidence, abstention."""
+"""Citations, and names that were not read about."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mindchat.engine.answering import abstains, cite, confidence, locate, unread
+from mindchat.engine.answering import cite, locate, unread
 from mindchat.events import Notice
 from mindchat.text.language import language
-from mindchat.values import Draft
 
-from ..fakes import LANG, METROPOLIS, WORLD, ListRetriever, draft, of, passage, run
+from ..fakes import LANG, METROPOLIS, WORLD, ListRetriever, of, passage, run
 
 
 @pytest.mark.parametrize(
@@ -69,21 +66,6 @@ def test_yes_and_no_are_not_looked_for() -> None:
 def test_the_same_place_is_cited_once() -> None:
     both = [passage("a", "Vienna", start=0), passage("a", "Vienna", start=0)]
     assert len(cite("Vienna", "Vienna", both)) == 1
-
-
-def test_confidence_is_the_geometric_mean_probability() -> None:
-    assert confidence(draft(("a", 1.0), ("b", 3.0))) == pytest.approx(math.exp(-2))
-    assert confidence(Draft("")) is None
-
-
-def test_abstention_is_explained() -> None:
-    assert abstains("not stated", 0.9, 0.0)[0]
-    told, why = abstains("Vienna", 0.2, 0.5)
-    assert told
-    assert "0.20" in why
-    assert "answer.abstain_below" in why
-    assert abstains("Vienna", 0.6, 0.5) == (False, "confidence 0.60 (mean probability of the answer's tokens)")
-    assert not abstains("Vienna", None, 0.5)[0]
 
 
 def test_a_sentence_is_cited_by_what_it_adds_to_the_question() -> None:

@@ -235,16 +235,6 @@ def test_silence_is_no_answer() -> None:
     assert (end.answer.text, end.answer.short, end.answer.abstained) == ("Your documents do not say.", "", True)
 
 
-def test_an_unsure_answer_keeps_its_words_if_documents_were_read_and_gives_way_if_none_were() -> None:
-    unsure = ("engine.policy=once", "answer.abstain_below=0.9")
-    read, unread = last(run(QUESTION, ["Lang{2}"], *unsure)), last(run(QUESTION, ["Lang{2}"], *unsure, retriever=ListRetriever()))
-    assert isinstance(read, ev.AnswerReady)
-    assert isinstance(unread, ev.AnswerReady)
-    assert (read.answer.abstained, read.answer.text) == (True, "Lang")
-    assert (unread.answer.abstained, unread.answer.text) == (True, "Your documents do not say.")
-    assert "answer.abstain_below = 0.9" in unread.answer.why
-
-
 # ── several turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HISTORY = (("Who directed Metropolis?", "Fritz Lang"),)
@@ -252,9 +242,9 @@ HISTORY = (("Who directed Metropolis?", "Fritz Lang"),)
 
 def test_a_follow_up_is_rewritten_shown_counted_and_searched_for() -> None:
     retriever = KeywordRetriever()
-    events = run("And where was he born?", [" Where was Fritz Lang born?", "Vienna"], "engine.policy=once", history=HISTORY, retriever=retriever)
+    events = run("And where was he born?", ["Vienna"], "engine.policy=once", history=HISTORY, retriever=retriever)
     assert of(events, ev.QuestionRewritten)[0].standalone == "Where was Fritz Lang born?"
-    assert [e.kind for e in of(events, ev.ModelAsked)] == ["rewrite", "answer"]
+    assert [e.kind for e in of(events, ev.ModelAsked)] == ["answer"], "a rule does it"
     assert retriever.queries[0].text == "Where was Fritz Lang born?"
     (built,) = of(events, ev.PromptBuilt)
     assert "Question: Where was Fritz Lang born?" in built.sent
@@ -264,13 +254,6 @@ def test_a_follow_up_is_rewritten_shown_counted_and_searched_for() -> None:
 def test_a_question_that_stands_alone_is_not_rewritten(question: str) -> None:
     events = run(question, ["somebody"], "engine.policy=once", history=HISTORY)
     assert of(events, ev.QuestionRewritten) == []
-
-
-def test_an_empty_rewriting_leaves_the_question_as_it_was() -> None:
-    retriever = KeywordRetriever()
-    events = run("And where was he born?", ["", "Vienna"], "engine.policy=once", history=HISTORY, retriever=retriever)
-    assert of(events, ev.QuestionRewritten) == []
-    assert retriever.queries[0].text == "And where was he born?"
 
 
 def test_rewriting_can_be_switched_off() -> None:

@@ -72,7 +72,7 @@ class Reader:
         yield ev.ModelAsked("answer", 10, 0, 3)
         founders = [s.text.partition("founded by ")[2].partition(" in ")[0] for s in shown if "founded by " in s.text]
         short = "" if not founders else "yes" if question.startswith("Was") else founders[0]
-        yield ev.AnswerReady(Answer(short, short, not short, None), "answered")
+        yield ev.AnswerReady(Answer(short, short, not short), "answered")
 
 
 class Fixed:
@@ -84,7 +84,7 @@ class Fixed:
     def ask(self, question: str, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
         yield ev.TurnStarted(question, question, "fixed", "none", "none", 0, "user", as_="same")
         short = self.table[question]
-        yield ev.AnswerReady(Answer(short, short, not short, None), "answered")
+        yield ev.AnswerReady(Answer(short, short, not short), "answered")
 
 
 def scored(questions: Path, out: Path, make: Any, context: Any = "none", policy: str = "none") -> DatasetSummary:

@@ -53,20 +53,6 @@ def test_content_words(word: str, content: bool) -> None:
     assert EN.content(word) is content
 
 
-@pytest.mark.parametrize(
-    ("question", "leans"),
-    [
-        ("And where was he born?", True),
-        ("Who was his father?", True),
-        ("What about Vienna in 1890?", True),
-        ("Why?", True),
-        ("Who directed the film Metropolis?", False),
-    ],
-)
-def test_follow_ups_lean_on_the_conversation(question: str, leans: bool) -> None:
-    assert EN.leans(question) is leans
-
-
 def test_kinds_of_questions() -> None:
     assert EN.polar("Is Lang older?")
     assert not EN.polar("Who is older?")

@@ -17,7 +17,7 @@ from mindchat.errors import MindChatError
 from mindchat.pace import Extra, Forecast
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel
-from mindchat.trace import Trace, fold
+from mindchat.trace import Trace, cut_of, fold
 from mindchat.values import (
     Answer,
     Citation,
@@ -145,7 +145,7 @@ def turn(question: str = QUESTION) -> list[ev.Event]:
                 ANSWER,
                 "Charles Armand René de La Trémoille",
                 False,
-                0.81,
+                "sourced",
                 (
                     Citation(1, "/docs/charles.md", "p1", SON.index("son of"), SON.index("son of") + 24, SON[SON.index("son of") :][:24], "model"),
                     Citation(
@@ -158,7 +158,7 @@ def turn(question: str = QUESTION) -> list[ev.Event]:
                         "span",
                     ),
                 ),
-                "mean log-probability of the short answer",
+                "[1] is from “Charles Bretagne Marie de La Trémoille”, a passage about what was asked",
             ),
             "answered",
             6.4,
@@ -281,6 +281,10 @@ class FakeSession:
         self.history: list[tuple[str, str]] = []
         self.past: tuple[tuple[str, str, str], ...] = ()
         self.script, self.pause = script, pause
+        self.typed: list[bool] = []
+        """Of each retry, whether it was to keep its words."""
+        self.rest: list[ev.Event] = []
+        """What going on with a cut answer brings."""
         self.may_load = threading.Event()
         if not slow_load:
             self.may_load.set()
@@ -336,7 +340,18 @@ class FakeSession:
             if isinstance(event, ev.LAST):
                 return
 
-    def retry(self, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
+    def newest_cut(self) -> Any:
+        return cut_of(self.turns[-1]) if self.turns else None
+
+    def more(self, *, cancel: Cancel = NEVER) -> Iterator[ev.Event]:
+        trace = self.turns[-1]
+        for event in self.rest:
+            trace = fold(trace, event)
+            yield event
+        self.turns[-1] = trace
+
+    def retry(self, *, cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[ev.Event]:
+        self.typed.append(as_typed)
         return self.ask(self.newest_question or "", cancel=cancel)
 
     @property

@@ -81,5 +81,7 @@ def turn(text: str) -> list[ev.Event]:
         ev.FactsLearned((ev.FactLearned(fact, True),), ((text, 2),)),
         ev.FactsWithdrawn((fact,), text),
         ev.Notice(text, "warning"),
-        ev.AnswerReady(Answer(text, text, True, 0.5, (Citation(1, text, text, 0, min(len(text), 5), text[:5], "model"),), text), "answered", 1.0),
+        ev.AnswerReady(
+            Answer(text, text, True, "unresolved", (Citation(1, text, text, 0, min(len(text), 5), text[:5], "model"),), text), "answered", 1.0
+        ),
     ]

@@ -255,7 +255,9 @@ async def test_compare_asks_again_and_leaves_the_session_as_it_was(stage: Any, f
         before = (s.session.config, s.session.id, list(s.session.history), list(s.session.turns))
         s.session.script = lambda text: [
             ev.TurnStarted(text, text, "m", "none", "none", 0, "user", "same"),
-            ev.AnswerReady(Answer("I am not sure", s.session.config.engine.policy + " " + s.session.config.memory.mode, True, 0.2), "answered", 2.0),
+            ev.AnswerReady(
+                Answer("I am not sure", s.session.config.engine.policy + " " + s.session.config.memory.mode, True, "unresolved"), "answered", 2.0
+            ),
         ]
         await s.say("/compare engine.policy=mind layout.repeat=0")
         await s.until(lambda: s.app.screen.id == "compare" and "≠ answers differ" in s.text())

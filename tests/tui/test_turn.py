@@ -129,7 +129,7 @@ async def test_the_answers_own_words_show_how_unsure_they_were(stage: Any, fakes
             ev.TurnStarted(text, text, "m", "once", "auto", 1, "user", "same"),
             *(ev.TokenDrafted(token, "answer") for token in words),
             ev.DraftAccepted("Lois", "answer", 2),
-            ev.AnswerReady(Answer("Lois", "Lois", False, 0.4), "answered", 1.0),
+            ev.AnswerReady(Answer("Lois", "Lois", False, "doubtful"), "answered", 1.0),
         ]
         await s.say(fakes.QUESTION)
         await s.until(lambda: "mean 1.00  peak 1.75 at “is”" in s.pane("uncertainty"))

@@ -7,6 +7,6 @@ Every copy has the same wording, so that the prompt with n + 1 copies extends th
 """
 
 from mindchat.prompts.core.blocks import copies_of, documents, escaped, memory_block, ordered
-from mindchat.prompts.core.layouts import AssistantRole, UserRole, extraction
+from mindchat.prompts.core.layouts import AssistantRole, UserRole, continued, explanation, extraction
 
-__all__ = ["AssistantRole", "UserRole", "copies_of", "documents", "escaped", "extraction", "memory_block", "ordered"]
+__all__ = ["AssistantRole", "UserRole", "continued", "copies_of", "documents", "escaped", "explanation", "extraction", "memory_block", "ordered"]

@@ -33,6 +33,7 @@ class _Words(Struct, frozen=True):
 
 
 _ANSWER = _Words(w.INSTRUCTION, w.NO_DOCUMENTS, w.NOW, w.PREFILL)
+_FULL = _Words(w.FULL_INSTRUCTION, w.FULL_NO_DOCUMENTS, w.FULL_NOW, w.PREFILL)
 _THINK = _Words(w.THINK_INSTRUCTION, w.THINK_NO_DOCUMENTS, w.THINK_NOW, w.THINK_PREFILL)
 
 
@@ -73,6 +74,10 @@ class _Layout:
     def think(self, hop: TurnState, copies: int, history: History, told: Told = None) -> Prompt:
         """The prompt that ends in "Let's think step by step." (Table 7); extraction() asks for the answer afterwards."""
         return self._prompt(hop, copies, history, told, _THINK)
+
+    def full(self, hop: TurnState, copies: int, history: History, told: Told = None) -> Prompt:
+        """The prompt that asks for sentences instead of a few words; it ends in "Answer:" too."""
+        return self._prompt(hop, copies, history, told, _FULL)
 
     def _prompt(self, hop: TurnState, copies: int, history: History, told: Told, words: _Words) -> Prompt:
         turns = self._turns(hop, copies if hop.passages else 0, told, words)
@@ -164,6 +169,18 @@ class AssistantRole(_Layout):
                 body += [Text(lead, copy=copy), *self._step(hop, copy, last=copy == copies)]
             turns += [Message("assistant", tuple(body)), Message("user", (Text(w.THINK_NOW),))]
         return turns
+
+
+def explanation(answering: Prompt, said: Segment) -> Prompt:
+    """The answer prompt, the short answer that was `said`, and the beginning of the sentences that explain it; nothing before them changes."""
+    *before, prefill = answering.messages
+    return Prompt((*before, Message("assistant", (*prefill.segments, said, Text(w.BECAUSE)))))
+
+
+def continued(prompt: Prompt, draft: Draft) -> Prompt:
+    """The prompt with what was generated from it, by its own ids, to be continued."""
+    *before, prefill = prompt.messages
+    return Prompt((*before, Message("assistant", (*prefill.segments, Kept(draft.ids, draft.text)))))
 
 
 def extraction(thinking: Prompt, thought: Draft) -> Prompt:

@@ -30,6 +30,18 @@ THINK_PREFILL = "Let's think step by step."
 EXTRACT = "Respond only the answer in a few words after 'Answer:'."
 """Table 7, second part."""
 
+FULL_INSTRUCTION = (
+    "Answer the question based on the given documents, in plain words and whole sentences. Write a list or code where the question asks for it. "
+    "After each claim give the number of the document that says it, for example [0]."
+)
+"""Ours: for questions that a few words cannot answer."""
+FULL_NO_DOCUMENTS = "Answer the question in plain words and whole sentences. Write a list or code where the question asks for it."
+"""Ours: the same without documents."""
+FULL_NOW = "Now answer the question based on the documents, in plain words and whole sentences, each claim with the number of its document."
+"""Ours, after the words of Table 4."""
+BECAUSE = "\nBecause:"
+"""Ours: what follows the short answer when it is to be explained."""
+
 LISTS_HEAD = "All the {k} lists described in the below contain exactly {n} elements."
 """Table 5."""
 LISTS_FACT = "In the list {i}, {a} is positioned immediately before {b}."

@@ -120,13 +120,28 @@ class ChatScreen(Screen[None]):
         """Ask the session; while a turn runs, the question waits its turn."""
         await self._begin(text, self.bridge.ask(text))
 
-    async def retry(self) -> None:
-        """Ask the newest question again."""
+    async def retry(self, *, as_typed: bool = False) -> None:
+        """Ask the newest question again; `as_typed`: without a standalone form in its place."""
         question = self.newest.question if self.newest is not None else self.view.past[-1][0] if self.view.past else None
         if question is None:
             await self.note("", "There is no question to repeat.", ok=False)
         else:
-            await self._begin(question, self.bridge.retry())
+            await self._begin(question, self.bridge.retry(as_typed))
+
+    async def more(self) -> None:
+        """Go on with the newest answer where it stands."""
+        view, turn = self.newest, self.bridge.turn(lambda session, cancel: session.more(cancel=cancel))
+        if view is None or self._newest is None:  # cut before this program opened the conversation
+            await self._begin(self.view.past[-1][0] if self.view.past else "", turn)
+            return
+        idle = not self.busy
+        del self.turns[self._newest]
+        self.turns[turn], self._newest = view, turn
+        view.go_on()
+        self.query_one(Transcript).follow()
+        if idle:
+            self._start_clock()
+        self._say_status()
 
     async def _begin(self, text: str, turn: int) -> None:
         view = TurnView(text)
@@ -402,6 +417,13 @@ class ChatScreen(Screen[None]):
 
     def _show_below(self) -> None:
         self.query_one("#below").display = not self.query_one(Transcript).following
+
+    async def action_as_typed(self) -> None:
+        """The newest question once more, in the words that were typed."""
+        if self.newest is not None and self.newest.trace.rewritten:
+            await self.retry(as_typed=True)
+        else:
+            self.app.notify("The newest question was asked as typed.")
 
     def action_copy_answer(self) -> None:
         """Copy the newest answer."""

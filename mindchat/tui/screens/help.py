@@ -22,7 +22,12 @@ from mindchat.tui import keys
 from mindchat.tui.drawable import ACCENT, FAINT, TITLE, line, lines
 from mindchat.tui.widgets.transcript import parser
 
-KEY_WORDS = {"Copy answer": "copy the newest answer", "Reasoning": "open or fold the reasoning", "Follow": "follow the newest text"}
+KEY_WORDS = {
+    "Copy answer": "copy the newest answer",
+    "Reasoning": "open or fold the reasoning",
+    "Follow": "follow the newest text",
+    "Ask as typed": "ask a rewritten question as it was typed",
+}
 
 
 def key_name(key: str) -> str:

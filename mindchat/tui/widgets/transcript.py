@@ -10,6 +10,7 @@ import re
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
+from msgspec.structs import replace as replace_fields
 from textual import events as tev
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -20,7 +21,7 @@ from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from mindchat.text.clean import Cleaner, clean
-from mindchat.trace import Trace, absent_words, counts, page_words
+from mindchat.trace import Trace, absent_words, counts, cut_words, page_words, verdict_words
 from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, block, line, lines, seconds, short
 from mindchat.values import Citation
 
@@ -94,6 +95,10 @@ def painted_outcome(trace: Trace) -> Content | None:
     return None if shown is None else lines([shown, *painted_notices(trace)])
 
 
+SIGNS = {"sourced": ("✓", GOOD), "doubtful": ("?", WARN), "unresolved": ("∅", WARN), "not_in_documents": ("∅", WARN)}
+"""Answer.verdict → sign and style; the word stands beside the sign, so that neither shape nor colour carries the meaning alone."""
+
+
 def _painted_end(trace: Trace) -> Content | None:
     if trace.failed is not None:
         failed = trace.failed
@@ -104,14 +109,14 @@ def _painted_end(trace: Trace) -> Content | None:
     if trace.answer is None:
         return None
     answer, tally = trace.answer, counts(trace)
-    words = [f"confidence {answer.confidence:.2f}"] if answer.confidence is not None else []
-    words += [f"{tally['retrievals']} retrieval{'s' * (tally['retrievals'] != 1)}"]
+    words = [f"{tally['retrievals']} retrieval{'s' * (tally['retrievals'] != 1)}"]
     words += [f"{tally['memory_hits']} from memory"] if tally["memory_hits"] else []
     words += [seconds(trace.seconds), trace.stop.replace("_", " ")]
-    rows = [line(("✓ " if not answer.abstained else "∅ abstained  ", GOOD if not answer.abstained else WARN), (" · ".join(words), FAINT))]
-    if answer.abstained and answer.why:
-        rows.append(line(("  " + answer.why, MUTED)))
-    return lines(rows)
+    sign, style = SIGNS[answer.verdict]
+    rows = [line((f"✂ {cut_words(answer)}", WARN))] if answer.cut else []
+    rows.append(line((f"{sign} {verdict_words(answer)}", style)))
+    rows += [line(("  " + answer.why, MUTED))] if answer.why and (answer.verdict != "sourced" or answer.unsupported) else []
+    return lines([*rows, line(("  " + " · ".join(words), FAINT))])
 
 
 class CitationOpened(Message):
@@ -197,6 +202,7 @@ class TurnView(Vertical):
         """Question, names that no document has, waiting line, reasoning, answer, outcome, sources."""
         yield Static(block(self.question), markup=False, classes="question")
         yield Static(markup=False, classes="absent")
+        yield Static(markup=False, classes="asked-as")
         yield Reasoning()
         yield Markdown(classes="answer", parser_factory=parser, open_links=False)
         yield Static(markup=False, classes="outcome")
@@ -204,7 +210,7 @@ class TurnView(Vertical):
 
     def on_mount(self) -> None:
         """Nothing is shown before there is something."""
-        for name in (".absent", ".reasoning", ".answer", ".citations"):
+        for name in (".absent", ".asked-as", ".reasoning", ".answer", ".citations"):
             self.query_one(name).display = False
         self.query_one(".outcome", Static).update(line(("… waiting for the model", FAINT)))
 
@@ -217,12 +223,22 @@ class TurnView(Vertical):
             told.display = bool(trace.absent)
             told.update(painted_absent(trace))
         self.trace = trace
+        if trace.rewritten:
+            asked = self.query_one(".asked-as", Static)
+            asked.display = True
+            asked.update(line(("asked as: ", FAINT), (trace.rewritten, MUTED), ("  Ctrl+O asks it as typed", FAINT)))
         self.query_one(Reasoning).show(trace)
         if trace.state in ("answered", "failed", "cancelled"):
             await self._finish(trace)
             return
         self.query_one(".outcome").display = not (trace.reasoning or trace.answer_text or trace.drafting)
         await self._stream_answer(trace.answer_text + (trace.draft_text if trace.channel == "answer" else ""))
+
+    def go_on(self) -> None:
+        """More of the same answer is about to come."""
+        self._finished, self._taken = False, ""
+        self.trace = replace_fields(self.trace, state="waiting", drafting=(), failed=None)
+        self.query_one(".outcome", Static).update(line(("… going on", FAINT)))
 
     async def _stream_answer(self, text: str) -> None:
         if not text or text == self._taken:
@@ -260,6 +276,7 @@ class TurnView(Vertical):
             self.query_one(Reasoning).fold(False)
             holder = self.query_one(".citations")
             holder.display = bool(answer.citations)
+            await holder.remove_children()
             await holder.mount_all([CitationLine(trace, citation) for citation in answer.citations])
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:

@@ -49,7 +49,7 @@ class Fixed:
         best = max(self.model.choose(prompt(question), [" yes", " no"]), key=lambda choice: choice.logprob).option
         draft = self.model.sample(prompt(question), n=1, want=SURE, max_tokens=3, seed=1)[0]
         self.model.attention(prompt(question), Draft(draft.text, draft.tokens), Span(1, 2))
-        yield AnswerReady(Answer(best, best, False, 0.5, ()), "answered")
+        yield AnswerReady(Answer(best, best, False, "sourced", ()), "answered")
 
 
 def turns_of(model: Any, questions: list[str]) -> tuple[list[Turn], Fixed]:

@@ -34,7 +34,7 @@ class Engine:
         self.row["found"].append([p.id for p in self.retriever.search(Query(question), 2)])
         for _ in range(self.hops(question)):
             yield QueryFormed(Query(question), 1)
-        yield AnswerReady(Answer("x", "x", False, 0.5, ()), "answered")
+        yield AnswerReady(Answer("x", "x", False, "sourced", ()), "answered")
 
 
 def test_rows_differ_in_layout_and_in_what_is_asked_second(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:

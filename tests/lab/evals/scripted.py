@@ -8,7 +8,7 @@ from mindchat import events as ev
 from mindchat.config import Config
 from mindchat.lab.evals.examples import CorpusSpec, Source
 from mindchat.ports import NEVER, Cancel
-from mindchat.values import Answer, Citation, Passage, Query
+from mindchat.values import Answer, Citation, Passage, Query, Trust
 
 Reply = Callable[[Config, str, CorpusSpec], "str | Exception | ev.TurnFailed"]
 
@@ -48,4 +48,9 @@ class ScriptedSession:
         yield ev.DraftAccepted(reply, "answer", 5)
         cited = [p for p in found if reply and reply in p.text][:1]
         citations = tuple(Citation(1, p.document, p.id, p.text.index(reply), p.text.index(reply) + len(reply), reply, "span") for p in cited)
-        yield ev.AnswerReady(Answer(f"The answer is {reply}.", reply, not reply, 0.9 if reply else 0.1, citations), "answered", 0.03, 0.01)
+        yield ev.AnswerReady(
+            Answer(f"The answer is {reply}.", reply, not reply, "sourced", citations, trust=Trust(0.9 if reply else 0.1, 0.8, 100)),
+            "answered",
+            0.03,
+            0.01,
+        )

@@ -23,7 +23,7 @@ def hop(n: int, query: str, found: list[Passage], kept: str = "", triggered: boo
 
 
 def trace(*hops: list[ev.Event], citations: tuple[Citation, ...] = ()) -> Trace:
-    last = ev.AnswerReady(Answer("x", "x", False, 0.5, citations), "answered")
+    last = ev.AnswerReady(Answer("x", "x", False, "sourced", citations), "answered")
     return fold_all([*(event for one in hops for event in one), last])
 
 

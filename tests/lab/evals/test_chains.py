@@ -94,7 +94,7 @@ class Rememberer:
         for verb in verbs:
             *news, name = list(self.look(name, verb))
             yield from news
-        yield ev.AnswerReady(Answer(name, name, not name, 0.9), "answered")
+        yield ev.AnswerReady(Answer(name, name, not name), "answered")
 
 
 def maker(withdraws: bool = True) -> Any:

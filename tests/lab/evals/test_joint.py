@@ -22,7 +22,7 @@ GOLD = Gold(("Lyon",), sentences=(("a", "She moved to Lyon."), ("a", "She died t
 
 def cite(*quotes: tuple[str, str]) -> Trace:
     citations = tuple(Citation(n, f"doc#{pid}", pid, 0, len(quote), quote, "span") for n, (pid, quote) in enumerate(quotes, 1))
-    return Trace(answer=Answer("Lyon.", "Lyon", False, 0.9, citations))
+    return Trace(answer=Answer("Lyon.", "Lyon", False, "sourced", citations))
 
 
 @pytest.mark.parametrize(

@@ -455,7 +455,7 @@ def test_a_turn_runs_on_a_server_and_mind_says_what_is_missing(fake: FakeServer)
     events = list(engine(connect(fake), "engine.policy=flare", retriever=KeywordRetriever()).run("Where was Fritz Lang born?"))
     assert isinstance(events[-1], AnswerReady), events[-1]
     assert "Vienna" in events[-1].answer.text
-    assert events[-1].answer.confidence is not None
+    assert events[-1].answer.verdict == "sourced"
     asked = {event.kind: event for event in of(events, ModelAsked)}
     assert all(event.prompt_tokens_new > 0 < event.generated for event in asked.values())
     with pytest.raises(CapabilityError, match="attention") as caught:

@@ -62,6 +62,11 @@ class Analyzer:
                 found.append(term)
         return found
 
+    def searches(self, word: str) -> bool:
+        """Whether one folded word is a term, not a stop word."""
+        known = self._known.get(word)
+        return bool(self._term(word) if known is None else known)
+
     def counts(self, text: str) -> Counter[bytes]:
         """How often each term stands in the text."""
         return Counter(self.terms(text))

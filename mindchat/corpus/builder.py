@@ -40,6 +40,7 @@ class Builder:
         self._known = _known(base)
         self._ids: dict[str, int] = {}
         self._words: dict[bytes, str] = {}
+        self._order: list[str] = []
 
     @property
     def folder(self) -> Path:
@@ -94,18 +95,14 @@ class Builder:
         try:
             if params is not None:
                 from_record(record, params).save(self.folder / "matrix")
-            return int(record.rows.live.sum())
+            self._order = live_ids(record)
+            return len(self._order)
         finally:
             record.close()
 
     def weave(self, registry: Registry, collection: str, base: Graph | None) -> None:
         """Write the name graph of the record's passages, in the order of the matrix; `base`: the graph before."""
-        record = Record(self.folder / "record")
-        try:
-            order = live_ids(record)
-        finally:
-            record.close()
-        woven(registry, collection, self._analyzer, base, order).save(self.folder / "graph")
+        woven(registry, collection, self._analyzer, base, self._order).save(self.folder / "graph")
 
     def close(self) -> None:
         """Drop what was not finished."""

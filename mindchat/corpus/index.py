@@ -101,9 +101,11 @@ class Index:
         collection: str = "user",
         *,
         retrieve: RetrieveSection | None = None,
+        ranker: str = "",
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        self.retrieve = retrieve or RetrieveSection()
+        """`ranker`: one of search.rankers.RANKERS; "": the one that the settings name."""
+        self.retrieve, self._ranker = retrieve or RetrieveSection(), ranker
         self.store = Store(folder / folder_name(collection))
         self.section, self.registry, self.collection = section, registry, collection
         self.notify = notify or (lambda _: None)
@@ -145,10 +147,10 @@ class Index:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
                 self.sync()
             try:
-                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve)
+                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker)
             except Damaged as error:
                 self._mend(error)
-                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve)
+                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker)
             return self._opened
 
     def _current(self) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 import mindchat.text.language
+from mindchat.text.folding import fold
 from mindchat.text.language import Language, language
 from mindchat.text.names import find_names
 
@@ -126,13 +126,6 @@ class Asking:
         """Kinds of span (date, place, number, person) that a text must hold to answer."""
         own = self.stated(question)
         return tuple(kind for kind, cues in self.seeks_by_cue.items() if own & cues)
-
-
-def fold(text: str) -> str:
-    """Case and accents removed."""
-    if text.isascii():
-        return text.lower()
-    return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
 
 
 @cache

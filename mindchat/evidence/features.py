@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mindchat.evidence.asking import Asking, fold
+from mindchat.evidence.asking import Asking
 from mindchat.evidence.sentences import head, named
+from mindchat.text.folding import fold
 from mindchat.text.names import find_names
 from mindchat.values import Evidence, Passage, WordCounts
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from mindchat.evidence.asking import Asked, Asking, fold
+from mindchat.evidence.asking import Asked, Asking
 from mindchat.evidence.sentences import head
+from mindchat.text.folding import fold
 from mindchat.values import Passage
 
 Misfit = Literal["", "yes_no", "sentence", "echo", "bridge", "kind"]

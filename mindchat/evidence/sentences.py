@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mindchat.evidence.asking import Asking, fold
+from mindchat.evidence.asking import Asking
+from mindchat.text.folding import fold
 from mindchat.values import Passage
 
 _NOTE = re.compile(r"\s*\([^()]*\)\s*$")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindchat.errors import ConfigError
-from mindchat.evidence.asking import Asked, asking, fold
+from mindchat.evidence.asking import Asked, asking
+from mindchat.text.folding import fold
 from mindchat.text.language import language
 
 LANGUAGES = ("en", "de", "fr", "es")

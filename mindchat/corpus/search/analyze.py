@@ -65,6 +65,11 @@ class Analyzer:
         """(word as it stands, its terms) of each searchable word, in text order without repeats."""
         return [(word, terms) for word in dict.fromkeys(_PLAIN.findall(text)) if (terms := self.terms(word))]
 
+    def searches(self, word: str) -> bool:
+        """Whether one folded word is a term, not a stop word."""
+        known = self._known.get(word)
+        return bool(self._term(word) if known is None else known)
+
     def counts(self, text: str) -> Counter[bytes]:
         """How often each term stands in the text."""
         return Counter(self.terms(text))

@@ -94,7 +94,7 @@ def findable(key: str, analyzer: Analyzer) -> bool:
     if HAS_NGRAM.match(key):
         # two Han characters are a word; of the other scripts two are a syllable
         return len(words) > (1 if "\u3400" <= key[0] <= "\ufaff" and not "\uac00" <= key[0] <= "\ud7af" else 2)
-    return (len(words) > 1 or len(key) >= SHORTEST) and bool(analyzer.terms(key))
+    return (len(words) > 1 or len(key) >= SHORTEST) and any(map(analyzer.searches, words))
 
 
 # ── what a passage is about ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,9 +185,9 @@ class Finder:
 
     def may_find(self, text: str) -> bool:
         """False if find() surely finds nothing; quicker where the names are few."""
-        if len(self._begins) > _FEW or not text.isascii() or "[[" in text or "](" in text:
+        if len(self._begins) > _FEW or "[[" in text or "](" in text or (not text.isascii() and HAS_NGRAM.search(text)):
             return True
-        low = text.lower()
+        low = fold(text)
         return any(word in low for word in self._begins)
 
     def _longest(self, low: Sequence[str], start: int) -> tuple[int, int]:

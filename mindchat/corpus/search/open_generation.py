@@ -22,7 +22,7 @@ from mindchat.corpus.search.generations import Damaged, Manifest, Store
 from mindchat.corpus.search.graph import Graph
 from mindchat.corpus.search.impact_matrix import Matrix, Strings, from_record
 from mindchat.corpus.search.narrow import Narrowing, lone
-from mindchat.corpus.search.rankers import chosen, make_ranker
+from mindchat.corpus.search.rankers import Ranker, chosen, make_ranker
 from mindchat.corpus.search.whoosh_index import Record
 from mindchat.values import Passage, WordCounts
 
@@ -44,10 +44,10 @@ class Opened:
         params: Params,
         places: dict[str, list[str]],
         graph: Graph | None,
-        retrieve: RetrieveSection,
+        ranker: Ranker,
     ) -> None:
         self.name, self.manifest, self._graph = name, manifest, graph
-        self._ranker = make_ranker(chosen(retrieve), graph, retrieve)
+        self._ranker = ranker
         self._matrix, self._record, self._params, self._places = matrix, record, params, places
         self._analyzer = Analyzer(manifest.language)
         self._guard = threading.Lock()
@@ -55,7 +55,14 @@ class Opened:
         self._masks: dict[Hashable, NDArray[np.bool_]] = {}
 
     @staticmethod
-    def open(store: Store, name: str, section: IndexSection, notify: Callable[[str], None], retrieve: RetrieveSection | None = None) -> Opened:
+    def open(
+        store: Store,
+        name: str,
+        section: IndexSection,
+        notify: Callable[[str], None],
+        retrieve: RetrieveSection | None = None,
+        ranker: str = "",
+    ) -> Opened:
         """Check the files and open; raises Damaged if the index of record is hurt, only notifies if matrix or graph are."""
         manifest, all_problems = store.examine(name)
         hurt = [text for path, text in all_problems if not path.startswith(("matrix/", "graph/"))]
@@ -63,23 +70,25 @@ class Opened:
             raise Damaged(hurt[0])
         problems = [(path, text) for path, text in all_problems if path.startswith("matrix/")]
         folder, retrieve = store.root / name, retrieve or RetrieveSection()
+        ranker = ranker or chosen(retrieve)
         params = Params(section.k1, section.b, section.title_boost)
         if manifest.language != section.language:
             notify(f"The index was made for language {manifest.language}; run: mindchat index sync")
         places = read_places(folder)
-        graph = _graph(folder, manifest, [text for path, text in all_problems if path.startswith("graph/")], retrieve, notify)
+        graph = _graph(folder, manifest, [text for path, text in all_problems if path.startswith("graph/")], ranker, notify)
+        made = make_ranker(ranker, graph, retrieve)
         if section.matrix and manifest.has_matrix and not problems and manifest.params == params:
-            return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places, graph, retrieve)
+            return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places, graph, made)
         record = Record(folder / "record")
         if section.matrix and not problems and manifest.has_matrix:
             notify("index.k1, b or title_boost are not those of the index: scores recomputed for this run; mindchat index sync keeps them.")
             matrix = from_record(record, params)
             record.close()
-            return Opened(name, manifest, matrix, None, params, places, graph, retrieve)
+            return Opened(name, manifest, matrix, None, params, places, graph, made)
         if section.matrix:
             why = problems[0][1] if problems else "it was never made"
             notify(f"The impact matrix cannot be used ({why}); searching the index of record, which is slower. mindchat index rebuild mends it.")
-        return Opened(name, manifest, None, record, params, places, graph, retrieve)
+        return Opened(name, manifest, None, record, params, places, graph, made)
 
     @property
     def served_by(self) -> str:
@@ -171,9 +180,9 @@ class Opened:
             self._record.close()
 
 
-def _graph(folder: Path, manifest: Manifest, problems: Sequence[str], retrieve: RetrieveSection, notify: Callable[[str], None]) -> Graph | None:
-    """The name graph; None, told, if it cannot be used."""
-    if retrieve.links == "off":
+def _graph(folder: Path, manifest: Manifest, problems: Sequence[str], ranker: str, notify: Callable[[str], None]) -> Graph | None:
+    """The name graph, if the ranker wants one; None, told, if it cannot be used."""
+    if ranker == "words":
         return None
     if problems or manifest.graph != names.VERSION:
         why = problems[0] if problems else "this index was made without it"

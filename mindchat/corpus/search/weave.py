@@ -77,7 +77,7 @@ class Weaver:
         mentions = self._mentions(stream, keys, ids, _Old.of(base, ids, prints, keys))
         ends = np.zeros(len(ids) + 1, np.int64)
         np.cumsum([len(row) for row in mentions], out=ends[1:])
-        flat = np.fromiter((name for row in mentions for name in row), np.int32, int(ends[-1]))
+        flat = np.concatenate(mentions) if mentions else np.zeros(0, np.int32)
         return Graph(
             Strings.of([_encoded(id_) for id_ in ids]),
             prints,
@@ -111,9 +111,9 @@ class Weaver:
         np.cumsum(np.bincount(name[kept], minlength=names), out=ends[1:])
         return ends, row[kept].astype(np.int32), share[kept].astype(np.float32)
 
-    def _mentions(self, stream: Iterable[Passage], keys: list[str], ids: list[str], old: _Old) -> list[Sequence[int]]:
+    def _mentions(self, stream: Iterable[Passage], keys: list[str], ids: list[str], old: _Old) -> list[NDArray[np.int32]]:
         """Names by row, from the old graph where it still holds."""
-        found: list[Sequence[int]] = [()] * len(ids)
+        found = [np.zeros(0, np.int32)] * len(ids)
         whole: Finder | None = None
         news = Finder(old.new, self._analyzer) if old.kept else None
         for row, passage in _each(stream, {id_: at for at, id_ in enumerate(ids)}):
@@ -122,7 +122,7 @@ class Weaver:
                 found[row] = old.kept[row]
                 continue
             whole = whole or Finder(keys, self._analyzer)
-            found[row] = array("i", whole.find(text, uri))
+            found[row] = np.array(whole.find(text, uri), np.int32)
         return found
 
 
@@ -147,7 +147,7 @@ def woven(registry: Registry, collection: str, analyzer: Analyzer, base: Graph |
 class _Old(Struct, frozen=True):
     """What an earlier graph still says rightly."""
 
-    kept: dict[int, Sequence[int]]
+    kept: dict[int, NDArray[np.int32]]
     """Mentions that nothing but a new name can change, renumbered, by new row."""
     new: list[str]
     """Names that it does not know."""
@@ -159,16 +159,16 @@ class _Old(Struct, frozen=True):
             return _Old({}, list(keys))
         number = {key: at for at, key in enumerate(keys)}
         before = [name.decode("utf-8", "surrogatepass") for name in base.names]
-        renumbered = np.array([number.get(key, -1) for key in before], np.int64)
+        new = sorted(number.keys() - set(before), key=_encoded)
+        mentions = np.array([number.get(key, -1) for key in before], np.int32)[base.mentions]
+        ends = base.mention_ends.tolist()
+        lost = np.bincount(np.repeat(np.arange(len(base.ids)), np.diff(base.mention_ends)), mentions < 0, len(base.ids)) > 0
         place = {id_: at for at, id_ in enumerate(base.ids)}
-        kept: dict[int, Sequence[int]] = {}
-        for row, id_ in enumerate(ids):
-            at = place.get(_encoded(id_), -1)
-            if at >= 0 and bytes(prints[row]) == bytes(base.prints[at]):
-                mine = renumbered[base.mentions[base.mention_ends[at] : base.mention_ends[at + 1]]]
-                if not len(mine) or mine.min() >= 0:
-                    kept[row] = mine.tolist()
-        return _Old(kept, sorted(number.keys() - set(before), key=_encoded))
+        old = np.array([place.get(_encoded(id_), -1) for id_ in ids], np.int64)
+        rows = np.flatnonzero(old >= 0)
+        rows = rows[(prints[rows] == base.prints[old[rows]]).all(axis=1) & ~lost[old[rows]]]
+        pairs = zip(rows.tolist(), old[rows].tolist(), strict=True)
+        return _Old({row: mentions[ends[at] : ends[at + 1]] for row, at in pairs}, new)
 
 
 def _encoded(text: str) -> bytes:

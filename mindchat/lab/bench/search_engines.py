@@ -1,8 +1,8 @@
 """The index beside other engines over the same passages and questions, in one run on one machine.
 
-Owns: plain Whoosh as its own documentation uses it, and bm25s and tantivy with their defaults, if they are installed. Does not own: our own
-index (index), the command (cli). Every engine gets title and text and answers the first k ids. The engines take turns question by question,
-so that a busy minute falls on all of them.
+Owns: plain Whoosh as its own documentation uses it, and bm25s and tantivy with their defaults, if they are installed; our rankers beside one
+another. Does not own: our own index (index), the command (cli). Every engine gets title and text and answers the first ten ids. The engines
+take turns question by question, so that a busy minute falls on all of them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import importlib
 import importlib.util
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mindchat.corpus.index import Index
 from mindchat.corpus.ingest import ingest
+from mindchat.corpus.search.analyze import Analyzer
+from mindchat.corpus.search.weave import woven
 from mindchat.lab.bench.retrieval_quality import (
-    Latency,
-    Quality,
     Question,
     load_corpus,
     load_questions,
@@ -36,6 +36,11 @@ Ids = Callable[[str, int], Sequence[str]]
 Build = Callable[[Sequence[Passage], Path], Ids]
 
 
+_OURS = {"mindchat": "links", "mindchat without links": "words", "mindchat pagerank": "pagerank"}
+"""Our rows → their ranker; they share one index."""
+DEEPEST = 10
+"""Passages asked for."""
+
 Told = Callable[[str, int, int], None]
 """What is being done, how much of it is done, of how much."""
 
@@ -48,56 +53,121 @@ class Spent(Struct, frozen=True):
 
 
 class Beside(Struct, frozen=True):
-    """One engine's result."""
+    """One engine's result on one file of questions; recall and all in 0..1, over questions with supporting passages."""
 
     engine: str
-    passages: int
-    indexing: Spent
-    """Everything included that the engine needs to answer (for ours: reading, registry, index of record and matrix)."""
-    latency: Latency
-    quality: Quality
-    open_seconds: float | None = None
-    """Until the first answer of a built index; None for engines that were left open."""
+    questions: str
+    """The file's name."""
+    asked: int
+    recall_3: float = field(name="recall@3")
+    recall_5: float = field(name="recall@5")
+    recall_10: float = field(name="recall@10")
+    all_5: float = field(name="all@5")
+    """Share of questions of which all supporting passages are among the first five."""
+    even_5: float = field(name="recall@5 even")
+    """On even rows, counted from 0: settings are chosen there."""
+    odd_5: float = field(name="recall@5 odd")
+    p50: float
+    """Milliseconds a question, by the clock."""
+    p95: float
+    cpu_p50: float
+    """Milliseconds of processor time, which a busy machine does not stretch."""
+    index_seconds: float
+    """Everything included that the engine needs to answer; for ours reading, registry, index of record, matrix and names."""
+    index_cpu_seconds: float
 
 
 class Comparison(Struct, frozen=True):
     """All engines of one run; the ratios are ours against plain Whoosh: above 1 is better."""
 
-    questions: int
+    passages: int
     k: int
-    engines: tuple[Beside, ...]
+    names: Spent
+    """Of our indexing: making the name graph, measured apart."""
+    open_seconds: float
+    """From a closed index of ours to its first answer, checks of all files included."""
+    rows: tuple[Beside, ...]
     ratios: dict[str, float]
 
 
+class _Engine(Struct, frozen=True):
+    ask: Ids
+    indexing: Spent
+
+
 def compare(
-    corpora: Sequence[Path], questions: Path, registry: Registry, index: Index, folder: Path, *, limit: int = 0, k: int = 10, told: Told | None = None
+    corpora: Sequence[Path],
+    questions: Sequence[Path],
+    registry: Registry,
+    make: Callable[[str], Index],
+    folder: Path,
+    *,
+    limit: int = 0,
+    told: Told | None = None,
 ) -> Comparison:
     """Index the files with ours into an empty registry, then with every other engine; then ask all of them each question in turn.
 
-    `limit`: only the first so many questions (0: all). `folder`: an empty one for the others' files.
+    `make`: our index with a ranker of search.rankers. `limit`: only the first so many questions of each file (0: all).
+    `folder`: an empty one for the others' files.
     """
     told = told or (lambda what, done, total: None)
-    asked = load_questions(questions)[: limit or None]
+    asked = {path.name: load_questions(path)[: limit or None] for path in questions}
     told("indexing with mindchat", 0, 1)
-    with _Clock() as ours:
+    ours = {name: make(ranker) for name, ranker in _OURS.items()}
+    index = ours["mindchat"]
+    with _Clock() as clock:
         for _ in ingest(corpora, registry, index, index.section):
             pass
-    passages = list({passage.id: passage for path in corpora for passage in load_corpus(path)}.values())
-    built: dict[str, tuple[Ids, Spent, float | None]] = {"mindchat": (_ours(index), ours.spent, _opening(index, asked[0].text))}
+    with _Clock() as weaving:
+        woven(registry, index.collection, Analyzer(index.section.language))
+    engines = {name: _Engine(_asking(one), clock.spent) for name, one in ours.items()}
+    opening = _opening(index, next(iter(asked.values()))[0].text)
+    engines |= _others(list({passage.id: passage for path in corpora for passage in load_corpus(path)}.values()), folder, told)
+    rows = [row for name, some in asked.items() for row in _asked(name, engines, some, told)]
+    for one in ours.values():
+        one.close()
+    return Comparison(index.status().passages, DEEPEST, weaving.spent, opening, tuple(rows), _ratios(rows))
+
+
+def _others(passages: Sequence[Passage], folder: Path, told: Told) -> dict[str, _Engine]:
+    """The engines that are installed, each with all passages."""
+    found = {}
     for name, (module, build) in _OTHERS.items():
         if importlib.util.find_spec(module) is not None:
             told(f"indexing with {name}", 0, 1)
             (folder / name).mkdir(parents=True)
             with _Clock() as clock:
                 engine = build(passages, folder / name)
-            built[name] = (engine, clock.spent, None)
-    times, found = _ask_in_turn({name: engine for name, (engine, _, _) in built.items()}, asked, k, told)
-    count = index.status().passages
-    rows = tuple(
-        Beside(name, count if name == "mindchat" else len(passages), spent, mean_latency(times[name]), _quality(found[name], asked, k), opening)
-        for name, (_, spent, opening) in built.items()
-    )
-    return Comparison(len(asked), k, rows, _ratios(rows))
+            found[name] = _Engine(engine, clock.spent)
+    return found
+
+
+def _asked(name: str, engines: Mapping[str, _Engine], asked: Sequence[Question], told: Told) -> Iterator[Beside]:
+    """One row an engine."""
+    times, found = _ask_in_turn({engine: one.ask for engine, one in engines.items()}, asked, told)
+    for engine, one in engines.items():
+        took = mean_latency(times[engine])
+        pairs = [(ids, question.gold) for ids, question in zip(found[engine], asked, strict=True)]
+        recalls = [_recall(pairs, k) for k in (3, 5, DEEPEST)]
+        halves = _recall(pairs[::2], 5), _recall(pairs[1::2], 5)
+        spent = one.indexing
+        yield Beside(
+            engine, name, len(asked), recalls[0], recalls[1], recalls[2], _all(pairs, 5), halves[0], halves[1],
+            took.p50, took.p95, took.cpu_p50, spent.wall, spent.cpu,
+        )  # fmt: skip
+
+
+Pairs = Sequence[tuple[Sequence[str], frozenset[str]]]
+"""(ids found, ids of supporting passages) a question."""
+
+
+def _recall(pairs: Pairs, k: int) -> float:
+    return mean_quality([recall_and_ndcg(ids, gold, k) for ids, gold in pairs if gold]).recall
+
+
+def _all(pairs: Pairs, k: int) -> float:
+    whole = [gold <= set(ids[:k]) for ids, gold in pairs if gold]
+    return sum(whole) / max(len(whole), 1)
 
 
 class _Clock:
@@ -111,7 +181,7 @@ class _Clock:
         self.spent = Spent(time.perf_counter() - self._wall, time.process_time() - self._cpu)
 
 
-def _ours(index: Index) -> Ids:
+def _asking(index: Index) -> Ids:
     return lambda text, k: [passage.id for passage in index.search(Query(text, "question"), k)]
 
 
@@ -124,36 +194,35 @@ def _opening(index: Index, text: str) -> float:
 
 
 def _ask_in_turn(
-    engines: dict[str, Ids], asked: Sequence[Question], k: int, told: Told
+    engines: Mapping[str, Ids], asked: Sequence[Question], told: Told
 ) -> tuple[dict[str, list[tuple[float, float]]], dict[str, list[Sequence[str]]]]:
     """(seconds of wall clock and processor, ids) a question and engine, after one question that warms up."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in engines}
     found: dict[str, list[Sequence[str]]] = {name: [] for name in engines}
     for search in engines.values():
-        search(asked[0].text, k)
+        search(asked[0].text, DEEPEST)
     for number, question in enumerate(asked):
         told("questions", number, len(asked))
         for name, search in engines.items():
             with _Clock() as clock:
-                ids = search(question.text, k)
+                ids = search(question.text, DEEPEST)
             times[name].append((clock.spent.wall, clock.spent.cpu))
             found[name].append(ids)
     return times, found
 
 
-def _quality(found: Sequence[Sequence[str]], asked: Sequence[Question], k: int) -> Quality:
-    return mean_quality([recall_and_ndcg(ids, question.gold, k) for ids, question in zip(found, asked, strict=True) if question.gold])
-
-
 def _ratios(rows: Sequence[Beside]) -> dict[str, float]:
-    by_name = {row.engine: row for row in rows}
-    ours, plain = by_name["mindchat"], by_name["whoosh"]
+    """On the first file of questions."""
+    first: dict[str, Beside] = {}
+    for row in rows:
+        first.setdefault(row.engine, row)
+    ours, plain = first["mindchat"], first["whoosh"]
     return {
-        "search_p50": plain.latency.p50 / ours.latency.p50,
-        "search_p95": plain.latency.p95 / ours.latency.p95,
-        "search_cpu_p50": plain.latency.cpu_p50 / ours.latency.cpu_p50,
-        "indexing": plain.indexing.wall / ours.indexing.wall,
-        "indexing_cpu": plain.indexing.cpu / ours.indexing.cpu,
+        "search_p50": plain.p50 / ours.p50,
+        "search_p95": plain.p95 / ours.p95,
+        "search_cpu_p50": plain.cpu_p50 / ours.cpu_p50,
+        "indexing": plain.index_seconds / ours.index_seconds,
+        "indexing_cpu": plain.index_cpu_seconds / ours.index_cpu_seconds,
     }
 
 

@@ -100,13 +100,15 @@ def _start(arguments: Sequence[str]) -> float:
 @app.command()
 def retrieve(
     corpora: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Corpus files (.jsonl): id, title and text a line.")],
-    questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions that name their supporting passages.")],
-    limit: Annotated[int, typer.Option("-n", min=0, help="Only the first so many questions; 0: all.")] = 200,
-    k: Annotated[int, typer.Option("-k", min=1, help="Passages a question.")] = 10,
+    questions: Annotated[
+        list[Path],
+        typer.Option("--questions", metavar="FILE", help="Questions that name their supporting passages; may be given again."),
+    ],
+    limit: Annotated[int, typer.Option("-n", min=0, help="Only the first so many questions of each file; 0: all.")] = 200,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Search and indexing, beside plain Whoosh (and bm25s and tantivy, if installed) over the same passages; needs no model."""
+    """Search with and without links, and by PageRank, beside plain Whoosh (bm25s and tantivy, if installed); needs no model."""
     import tempfile
 
     import msgspec
@@ -115,20 +117,23 @@ def retrieve(
     from mindchat.lab.bench.search_engines import compare
     from mindchat.storage.document_registry import DocumentRegistry
 
-    for path in (*corpora, questions):
+    for path in (*corpora, *questions):
         if not path.is_file():
             raise UsageError(f"There is no file {clean_line(str(path))}.", "Check the path.")
-    section, narrator = load(sets or []).config.index, Narrator()
+    config, narrator = load(sets or []).config, Narrator()
     with tempfile.TemporaryDirectory(prefix="mindchat-bench-") as home:
         registry = DocumentRegistry(Path(home) / "registry.db")
-        index = Index(Path(home) / "index", section, registry, notify=narrator.warn)
+
+        def make(ranker: str) -> Index:
+            place = Path(home) / "index"
+            return Index(place, config.index, registry, retrieve=config.retrieve, ranker=ranker, notify=narrator.warn)
+
         try:
             found = compare(
-                [path.resolve() for path in corpora], questions, registry, index, Path(home) / "others", limit=limit, k=k,
+                [path.resolve() for path in corpora], questions, registry, make, Path(home) / "others", limit=limit,
                 told=lambda what, done, total: narrator.progress(f"{what}: {done:,} of {total:,}"),
             )  # fmt: skip
         finally:
-            index.close()
             registry.close()
     narrator.clear()
     show(msgspec.to_builtins(found), json)

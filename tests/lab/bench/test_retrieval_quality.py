@@ -6,6 +6,7 @@ import math
 import pytest
 
 from mindchat.config import IndexSection
+from mindchat.corpus.index import Index
 from mindchat.corpus.search.memory_index import MemoryIndex
 from mindchat.errors import UsageError
 from mindchat.lab.bench.retrieval_quality import grid, latency, load_corpus, load_questions, quality
@@ -63,14 +64,24 @@ def test_every_installed_engine_is_measured_beside_ours(files, library, tmp_path
     from mindchat.lab.bench.search_engines import compare
 
     told: list[str] = []
-    found = compare([files[0]], files[1], library.registry, library.index, tmp_path / "others", told=lambda what, *_: told.append(what))
-    assert [row.engine for row in found.engines][:2] == ["mindchat", "whoosh"]
-    assert {row.passages for row in found.engines} == {3}
-    assert all(row.quality.recall > 0.5 and row.latency.questions == 4 and row.latency.cpu_p50 > 0 for row in found.engines)
-    ours, plain = found.engines[:2]
-    assert found.ratios["indexing"] == pytest.approx(plain.indexing.wall / ours.indexing.wall)
-    assert found.ratios["search_p50"] == pytest.approx(plain.latency.p50 / ours.latency.p50)
-    assert 0 < ours.open_seconds < 10
+
+    def make(ranker: str) -> Index:
+        return Index(library.folder, library.section, library.registry, ranker=ranker)
+
+    found = compare([files[0]], [files[1]], library.registry, make, tmp_path / "others", told=lambda what, *_: told.append(what))
+    assert [row.engine for row in found.rows][:4] == ["mindchat", "mindchat without links", "mindchat pagerank", "whoosh"]
+    assert found.passages == 3
+    for row in found.rows:
+        assert row.recall_3 == row.recall_5 == row.recall_10 > 0.5
+        assert min(row.even_5, row.odd_5) <= row.recall_5 <= max(row.even_5, row.odd_5)
+        assert (row.questions, row.asked) == (files[1].name, 4)
+        assert row.cpu_p50 > 0
+        assert 0 <= row.all_5 <= 1
+    ours, plain = found.rows[0], found.rows[3]
+    assert found.ratios["indexing"] == pytest.approx(plain.index_seconds / ours.index_seconds)
+    assert found.ratios["search_p50"] == pytest.approx(plain.p50 / ours.p50)
+    assert 0 < found.open_seconds < 10
+    assert 0 < found.names.cpu < ours.index_seconds
     assert told[:2] == ["indexing with mindchat", "indexing with whoosh"]
 
 
@@ -80,6 +91,7 @@ def test_the_command_gives_one_json_object(files, tmp_path, monkeypatch):
     from mindchat.lab.commands.bench import app
 
     monkeypatch.setenv("MINDCHAT_HOME", str(tmp_path / "home"))
-    result = CliRunner().invoke(app, ["retrieve", str(files[0]), "--questions", str(files[1]), "-k", "2", "--json"])
+    result = CliRunner().invoke(app, ["retrieve", str(files[0]), "--questions", str(files[1]), "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["k"] == 2
+    rows = json.loads(result.stdout)["rows"]
+    assert {"engine", "recall@3", "recall@5", "recall@10", "all@5", "p50", "p95", "index_seconds"} <= rows[0].keys()

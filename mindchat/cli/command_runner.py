@@ -7,6 +7,7 @@ Catching broadly is right here and nowhere else in the command line: whatever ar
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import logging.handlers
 import os
@@ -14,7 +15,9 @@ import re
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -25,8 +28,11 @@ from mindchat.errors import Interrupted, MindChatError, UsageError
 from mindchat.events import TurnFailed, to_json
 from mindchat.paths import find_paths, private
 from mindchat.ports import Cancel
+from mindchat.text.clean import clean_line
 
 LOG_BYTES = 1_000_000
+FULL = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
+"""What the system says when no more can be written: no space, a user's quota, a file's largest size."""
 CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """Base of what the argument parser raises; typer carries its own copy of click, so it is reached through a name that typer exports."""
 
@@ -88,10 +94,19 @@ def report_error(error: BaseException, arguments: list[str]) -> int:
     failure = as_failure(error)
     if failure is None:
         log.error("unexpected failure", exc_info=error)
-        where = find_paths().log_file
-        failure = MindChatError(f"Something unexpected went wrong ({type(error).__name__}).", f"Details are in {where}; please report them.")
+        failure = MindChatError(f"Something unexpected went wrong ({type(error).__name__}).", _where_to_look(error))
     write_failure(failure, arguments)
     return failure.exit_code
+
+
+def _where_to_look(error: BaseException) -> str:
+    """Where the traceback is, or, if the log cannot be written, where it happened."""
+    broken = next((handler.broken for handler in logging.getLogger().handlers if isinstance(handler, _PrivateLog)), "")
+    if not broken:
+        return f"Details are in {find_paths().log_file}; please report them."
+    frame = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f"{Path(frame[0].filename).name}:{frame[0].lineno}" if frame else "no place is known"
+    return f"The log could not be written ({broken}). Please report this: {place}, {clean_line(str(error), 200)}"
 
 
 def as_failure(error: BaseException) -> MindChatError | None:
@@ -104,6 +119,9 @@ def as_failure(error: BaseException) -> MindChatError | None:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "mindchat"
         return UsageError(error.format_message(), f"See {path} --help.")  # type: ignore[attr-defined]
+    if isinstance(error, OSError) and error.errno in FULL:
+        where = f" {error.filename} cannot be written." if error.filename is not None else ""
+        return MindChatError(f"The disk is full, or a limit of it is reached.{where}", "Free some space, then try again.")
     if isinstance(error, OSError) and error.filename is not None:
         return MindChatError(f"{error.filename}: {error.strerror or error}.", "Check the path and its permissions.")
     if isinstance(error, MemoryError):
@@ -197,7 +215,21 @@ def cancelling(cancel: Cancel) -> Iterator[None]:
 
 
 class _PrivateLog(logging.handlers.RotatingFileHandler):
-    """Created with its folder only when there is something to write, readable by its owner only."""
+    """Created with its folder only when there is something to write, readable by its owner only. It never fails and never writes elsewhere."""
+
+    broken = ""
+    """Why the log cannot be written, once that was seen."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk must not bring a traceback to the terminal: the reason is kept, and nothing more is tried in this run."""
+        error = sys.exc_info()[1]
+        self.broken = getattr(error, "strerror", None) or type(error).__name__
+        self.setLevel(logging.CRITICAL + 1)
+
+    def close(self) -> None:
+        """What a full disk does not take is lost."""
+        with contextlib.suppress(OSError):
+            super().close()
 
     def _open(self) -> Any:
         private(find_paths().state)

@@ -16,10 +16,10 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import logging
 
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, ModelMissingError, WindowError
+from mindchat.models import damage
 from mindchat.models.decode.chat_templates import PLAIN_STOP, ChatFormat, Rendered
 from mindchat.models.decode.detokenizer import Vocabulary
 from mindchat.models.decode.greedy import Greedy, Request
@@ -82,10 +82,18 @@ class LocalModel:
 
     @classmethod
     def load(cls, folder: Path, section: ModelSection, *, id: str, kept: prepared_weights.Kept | None = None) -> LocalModel:
-        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people, `kept` what an earlier load left."""
+        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people, `kept` what an earlier load left.
+
+        Raises ModelMissingError if the folder is damaged or no text model, ModelTooLargeError.
+        """
         kept = kept or prepared_weights.recalled(folder, section.arithmetic, section.threads)
-        logging.disable_progress_bar()  # it writes over the screen
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        with damage.quiet(), damage.explained(id, folder):
+            return cls._load(folder, section, id, kept)
+
+    @classmethod
+    def _load(cls, folder: Path, section: ModelSection, id: str, kept: prepared_weights.Kept) -> LocalModel:
+        """The quicker way where an earlier load allows it, else the whole one."""
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         if kept.verdict is not None and kept.verdict.told:
             try:
                 network = Lean(folder, lambda: _network(folder, section))
@@ -118,7 +126,10 @@ class LocalModel:
             pack.release()
             if not same:  # neither the copies nor the verdict are to be believed; two networks at once might not fit
                 model._backbone.fast = None
-            return None if same else cls._whole(folder, tokenizer, section, id, prepared_weights.Kept(projections.Pack(), None))
+            if same:
+                return None
+            with damage.explained(id, folder):
+                return cls._whole(folder, tokenizer, section, id, prepared_weights.Kept(projections.Pack(), None))
 
         loaded._prove = prove
         return loaded
@@ -360,7 +371,12 @@ def _network(folder: Path, section: ModelSection) -> Any:
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     dtype = (_ON_GPUS if gpus else _DTYPES).get(section.arithmetic, torch.float32)
     spread = {"device_map": "auto"} if gpus > 1 else {}
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention_hook.register(), local_files_only=True, **spread)
+    safe = {"use_safetensors": True, "local_files_only": True, "trust_remote_code": False}
+    with damage.quiet():
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, attn_implementation=attention_hook.register(), output_loading_info=True, **safe, **spread
+        )
+    damage.require_all(loading)
     return (model if spread else model.to("cuda" if gpus else "cpu")).eval()
 
 

@@ -93,7 +93,12 @@ class ChatFormat:
     def _apply(self, turns: Sequence[tuple[str, str]], *, generate: bool) -> str:
         messages = [{"role": role, "content": content} for role, content in turns]
         options: dict[str, Any] = {"chat_template": PLAIN} if self.plain else {}
-        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=generate, date_string=DATE, **options)
+        try:
+            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=generate, date_string=DATE, **options)
+        except TemplateError:
+            raise
+        except Exception as error:  # a template is a stranger's program: it may raise anything
+            raise TemplateError(f"{type(error).__name__}: {error}") from error
         return self._bos() + str(text) if self.plain else str(text)
 
     def _bos(self) -> str:

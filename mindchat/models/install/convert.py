@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from msgspec import Struct
 
 from mindchat import child_process
 from mindchat.errors import MindChatError, ModelMissingError, ModelTooLargeError
+from mindchat.models import damage
 from mindchat.models.install.download import TICK
 from mindchat.models.install.hub import OFFLINE
 from mindchat.models.install.manifest import CONVERTER, Manifest, read_manifest, settle, write_manifest
@@ -54,7 +56,8 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
         raise ModelMissingError(f"There is no file {gguf}.", "Check the path.")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     scratch = target.parent / f".{target.name}.converting"
-    shutil.rmtree(scratch, ignore_errors=True)
+    for folder in (scratch, _alone(scratch)):
+        shutil.rmtree(folder, ignore_errors=True)
     started = time.monotonic()
     try:
         for step in _run_child(gguf, scratch, name, sha256):
@@ -63,8 +66,14 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
             raise MindChatError(f"Converting {gguf.name} left an incomplete folder.", "Try again; if it repeats, the disk may be full.")
         _swap(scratch, target)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        for folder in (scratch, _alone(scratch)):
+            shutil.rmtree(folder, ignore_errors=True)
     yield ConvertProgress(STEPS[-1], len(STEPS) - 1, len(STEPS) - 1, time.monotonic() - started)
+
+
+def _alone(scratch: Path) -> Path:
+    """A folder in which the GGUF file stands alone: transformers takes configuration, tokenizer and template from whatever lies beside it."""
+    return scratch.with_name(f"{scratch.name}.source")
 
 
 def _run_child(gguf: Path, scratch: Path, name: str, sha256: str) -> Iterator[str]:
@@ -104,12 +113,12 @@ def _listen(child: subprocess.Popen[bytes], said: queue.SimpleQueue[str]) -> Non
 def _explain(code: int, complaints: str, gguf: Path) -> MindChatError:
     lines = [line for line in clean(complaints).splitlines() if line.strip()]
     reason = lines[-1].strip()[:300] if lines else f"exit status {code}"
-    if code in (-9, 137) or "MemoryError" in reason or "can't allocate memory" in reason:
+    if code in (-9, 137) or any(mark in complaints for mark in damage.MEMORY):
         return ModelTooLargeError(f"{gguf.name} does not fit into memory while it is unpacked.", "Close other programs, or choose a smaller model.")
-    if "No space left" in reason or "os error 28" in reason:
-        return MindChatError(f"The disk is full: {reason}", "Free some space, then try again.")
+    if "No space left" in complaints or "os error 28" in complaints:
+        return MindChatError(f"The disk is full: {reason}.", "Free some space, then try again.")
     hint = "The file may be damaged, or of an architecture that transformers does not read."
-    return MindChatError(f"{gguf.name} cannot be converted: {reason}", hint)
+    return MindChatError(f"{gguf.name} cannot be converted: {reason}.", hint)
 
 
 def _swap(scratch: Path, target: Path) -> None:
@@ -130,6 +139,18 @@ def _say(step: str) -> None:
     sys.stdout.flush()
 
 
+def _set_apart(gguf: Path, target: Path) -> Path:
+    """The folder in which the file stands alone; the parent removes it."""
+    place = _alone(target)
+    place.mkdir()
+    # Windows lets few users make symbolic links, and no hard link leads to another disk
+    for way in (os.symlink, os.link, shutil.copyfile):
+        with contextlib.suppress(OSError):
+            way(gguf.resolve(), place / gguf.name)
+            return place
+    raise OSError(f"{gguf.name} can neither be linked nor copied into {place.parent}")
+
+
 def _work(gguf: Path, target: Path, name: str, sha256: str) -> None:
     """In the child: read, rebuild, write, then the marker as the last file."""
     import torch
@@ -137,8 +158,14 @@ def _work(gguf: Path, target: Path, name: str, sha256: str) -> None:
 
     transformers.utils.logging.set_verbosity_error()
     stat = gguf.stat()
-    source = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name, "local_files_only": True}
-    model = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    source = {
+        "pretrained_model_name_or_path": str(_set_apart(gguf, target)),
+        "gguf_file": gguf.name,
+        "local_files_only": True,
+        "trust_remote_code": False,
+    }
+    model, loading = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32, output_loading_info=True)
+    damage.require_all(loading)
     _say(STEPS[1])
     tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
     _say(STEPS[2])
@@ -189,7 +216,12 @@ def main() -> None:
     """Entry of the child process."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     gguf, target, name, sha256 = sys.argv[1:5]
-    _work(Path(gguf), Path(target), name, sha256)
+    try:
+        _work(Path(gguf), Path(target), name, sha256)
+    except Exception as error:  # noqa: BLE001 - a library may raise anything over a stranger's file; the parent reads the last line
+        traceback.print_exc()
+        sys.stderr.write(damage.reason_of(error) + "\n")
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

@@ -83,6 +83,8 @@ def shape_of_folder(folder: Path) -> Shape:
         text = config.get("text_config") or config
         heads = int(text["num_attention_heads"])
         tensors = [tensor for file in sorted(folder.glob("*.safetensors")) for tensor in _tensors(file)]
+        if not tensors:
+            raise ValueError("no weights")
         return Shape(
             parameters=sum(math.prod(shape) for _, shape in tensors),
             window=int(text.get("max_position_embeddings") or MINIMUM_WINDOW),
@@ -95,7 +97,7 @@ def shape_of_folder(folder: Path) -> Shape:
             mapped=all(kind == "F32" for kind, _ in tensors),
             packed=(folder / PACK).is_file(),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ModelMissingError(f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors.") from error
 
 

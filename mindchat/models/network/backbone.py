@@ -163,6 +163,8 @@ class Backbone:
         registered = self.model.config._attn_implementation == attention_rows.NAME
         first = ids.shape[1] - _CHECKED
         rows, logits = attention_hook.eager(self.model, ids) if registered else (None, self.model(input_ids=ids, use_cache=False).logits[0])
+        if bool(logits.isnan().any()):
+            raise ModelMissingError("The model's weights are damaged: what they compute are no numbers.", "Fetch the model anew.")
         start = self.fresh()
         self.forward(ids[:, :first], start)
         self.measures = True  # for the time of the check

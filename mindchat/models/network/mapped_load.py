@@ -71,7 +71,7 @@ class Lean:
         """Raises KeyError, OSError or ValueError where the folder holds something else than a plain decoder in fp32."""
         from transformers import AutoConfig, GenerationConfig
 
-        self.config: Any = AutoConfig.from_pretrained(folder, local_files_only=True)
+        self.config: Any = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         stated = (folder / "generation_config.json").is_file()
         self.generation_config: Any = (
             GenerationConfig.from_pretrained(folder, local_files_only=True) if stated else GenerationConfig.from_model_config(self.config)

@@ -7,6 +7,7 @@ One short generation tells most: its assistant turn stands open in the middle of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -216,8 +217,16 @@ def address_of(url: str) -> str:
 
 
 def key_of(server: ServerSection, environ: Mapping[str, str]) -> str:
-    """The key from the environment; "" if none is set up. Raises ConfigError if the variable is empty."""
-    key = environ.get(server.key_env, "") if server.key_env else ""
-    if server.key_env and not key:
-        raise ConfigError(f"The environment variable {server.key_env} is empty.", "Put the server's key into it, or clear server.key_env.")
+    """The key from the environment, without white space around it; "" if none is set up.
+
+    Raises ConfigError, without a character of the key, if the variable is empty or holds what no header can carry.
+    """
+    if not server.key_env:
+        return ""
+    key, name = environ.get(server.key_env, "").strip(), clean_line(server.key_env, 80)
+    if not key:
+        raise ConfigError(f"The environment variable {name} is empty.", "Put the server's key into it, or clear server.key_env.")
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
+        said = f"The environment variable {name} holds no key: a key has no blanks, line ends or characters outside ASCII."
+        raise ConfigError(said, "Copy the server's key into it anew.")
     return key

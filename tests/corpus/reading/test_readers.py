@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -441,6 +442,7 @@ def odd_reader(tmp_path, monkeypatch):
         (tmp_path / "oddreader.py").write_text(SLOW.format(name="Odd", body=body))
         (tmp_path / "sitecustomize.py").write_text("from mindchat.corpus.reading.readers import READERS\nREADERS['.slow'] = 'oddreader:Odd'\n")
         monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
         monkeypatch.setitem(READERS, ".slow", "oddreader:Odd")
         (tmp_path / "x.slow").write_text("x")
         return tmp_path / "x.slow"

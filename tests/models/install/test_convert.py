@@ -184,3 +184,39 @@ def test_unpacking_is_refused_when_memory_is_short(tiny_gguf: Gguf) -> None:
     require_memory(tiny_gguf[0], 1000)
     with pytest.raises(ModelTooLargeError, match="free"):
         require_memory(tiny_gguf[0], 10**15)
+
+
+def test_a_file_that_lacks_a_tensor_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library would fill the part with random numbers, and the model would answer with them."""
+    import gguf
+
+    add = gguf.GGUFWriter.add_tensor
+    monkeypatch.setattr(gguf.GGUFWriter, "add_tensor", lambda self, name, *args, **rest: None if "ffn_up" in name else add(self, name, *args, **rest))
+    write_gguf(tmp_path / "part.gguf", separate_head=False)
+    with pytest.raises(MindChatError, match=r"part\.gguf cannot be converted: a part of its weights is missing"):
+        list(convert(tmp_path / "part.gguf", tmp_path / "made", name="part", sha256="00"))
+    assert not (tmp_path / "made").exists()
+
+
+STRAYS = {
+    "config.json": '{"model_type": "theirs", "auto_map": {"AutoConfig": "evil.Config"}}',
+    "tokenizer_config.json": '{"tokenizer_class": "E", "auto_map": {"AutoTokenizer": ["evil.T", null]}, "chat_template": "stray"}',
+    "chat_template.jinja": "stray",
+    "generation_config.json": '{"eos_token_id": 77}',
+    "tokenizer.json": "{",
+    "special_tokens_map.json": '{"eos_token": "the"}',
+    "added_tokens.json": '{"the": 3}',
+    "evil.py": "raise SystemExit('run')",
+}
+
+
+def test_what_lies_beside_the_file_is_not_part_of_it(tmp_path: Path, converted: Path, tiny_gguf: Gguf) -> None:
+    """A folder of downloads holds other models' files, and strangers'."""
+    shutil.copy(tiny_gguf[0], tmp_path / "tiny.gguf")
+    for name, text in STRAYS.items():
+        (tmp_path / name).write_text(text)
+    list(convert(tmp_path / "tiny.gguf", tmp_path / "made", name="tiny", sha256="ab" * 32))
+    for file in converted.iterdir():
+        if file.name not in (MARKER, "weights.pack"):
+            assert (tmp_path / "made" / file.name).read_bytes() == file.read_bytes(), file.name
+    assert read_manifest(tmp_path / "made").source == "tiny.gguf"  # type: ignore[union-attr]

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors import SafetensorError
 
 from mindchat.config import ModelSection
-from mindchat.errors import Interrupted
+from mindchat.errors import Interrupted, ModelMissingError
 from mindchat.models import local
 from mindchat.models.install.manifest import Manifest, write_manifest
 from mindchat.models.local import LocalModel
@@ -256,7 +255,7 @@ def test_what_fails_to_be_arranged_says_so_each_time() -> None:
 
 def test_a_damaged_file_is_named_by_the_whole_load(folder: Path) -> None:
     no_weights(folder)
-    with pytest.raises(SafetensorError):
+    with pytest.raises(ModelMissingError, match="its weights are damaged"):
         LocalModel.load(folder, FP16, id="tiny")
 
 

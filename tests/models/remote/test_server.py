@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mindchat.config import ModelSection, ServerSection
 from mindchat.errors import CapabilityError, ConfigError, DeadlineError, Interrupted, ModelMissingError, ServerError, WindowError
 from mindchat.models.remote import http_client
-from mindchat.models.remote.capabilities import address_of
+from mindchat.models.remote.capabilities import address_of, key_of
 from mindchat.models.remote.replies import Assembler, Echo, Scored, entropy_bounds, scored_of
 from mindchat.models.remote.server import ServerModel
 from mindchat.ports import Cancel, Model
@@ -461,3 +461,20 @@ def test_a_turn_runs_on_a_server_and_mind_says_what_is_missing(fake: FakeServer)
     with pytest.raises(CapabilityError, match="attention") as caught:
         engine(connect(fake), "engine.policy=mind")
     assert "mind" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "key", ["schlüssel-secret", "secret\nkey", "secret key", "secret\x00key", "secret\x7f", "“secret”", "秘密-secret", "secret\r\nX-Evil: 1"]
+)
+def test_a_key_that_no_header_can_carry_is_a_sentence_without_the_key(key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        key_of(ServerSection(url="http://127.0.0.1:9", key_env="MY_KEY"), {"MY_KEY": key})
+    assert "MY_KEY holds no key" in caught.value.message
+    assert "secret" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("around", ["\n", " ", "\r\n", "\t"])
+def test_white_space_around_a_key_is_not_part_of_it(around: str) -> None:
+    assert key_of(ServerSection(key_env="MY_KEY"), {"MY_KEY": f"{around}sk-1{around}"}) == "sk-1"
+    with pytest.raises(ConfigError, match="MY_KEY is empty"):
+        key_of(ServerSection(key_env="MY_KEY"), {"MY_KEY": around})

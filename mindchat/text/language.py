@@ -139,14 +139,20 @@ class Language:
 
 
 @cache
+def _known() -> frozenset[str]:
+    """Codes with a data file; a code is never joined into a path before it is one of them."""
+    return frozenset(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+@cache
 def language(code: str) -> Language:
     """The language of a code such as "en"; raises ConfigError naming those that exist."""
-    if not (_FOLDER / f"{code}.toml").is_file():
-        known = ", ".join(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+    if code not in _known():
+        known = ", ".join(sorted(_known()))
         raise ConfigError(f"There is no language {code!r}.", f"engine.language can be {known}; more are data files in mindchat/languages.")
     return Language(code)
 
 
 def language_or_english(code: str) -> Language:
     """The language of a code; English where there is no data for it, so that documents of any language can be read."""
-    return language(code if (_FOLDER / f"{code}.toml").is_file() else "en")
+    return language(code if code in _known() else "en")

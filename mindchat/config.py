@@ -111,7 +111,7 @@ class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
     """[layout]"""
 
     repeat: Annotated[int, Meta(ge=0, le=10)] | Literal["auto"] = 1
-    role: Literal["user", "assistant"] = "user"
+    role: str = "user"
     as_: Literal["same", "reverse", "shuffle", "paraphrase", "summary", "core"] = field(default="same", name="as")
     order: Literal["paper", "docs_first"] = "paper"
     cot: bool = False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,10 @@ from mindchat import __version__
 from mindchat.config import Config, load_config
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary
+from mindchat.models import MODELS
 from mindchat.pace import PaceFile
 from mindchat.paths import Paths, find_paths, private
+from mindchat.plugins import resolve
 from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
 from mindchat.text.nearest_name import unknown
@@ -32,8 +33,7 @@ def plug(table: Mapping[str, str], name: str, kind: str) -> Any:
     """The class behind a name in a table; an unknown name raises UsageError with the nearest one."""
     if name not in table:
         raise unknown(kind, name, table)
-    module, _, attribute = table[name].partition(":")
-    return getattr(import_module(module), attribute)
+    return resolve(table[name])
 
 
 def project_name() -> str:
@@ -58,15 +58,20 @@ def versions() -> dict[str, str]:
 
 
 def load_model(config: Config, progress: Callable[[ModelLoading], None]) -> Model:
-    """The configured model: on the server if one is set, else here, fetched first if it is missing; `scripted:FILE` replays a tape."""
+    """The configured model: on the server if one is set, else here, fetched first if it is missing.
+
+    `scripted:FILE` replays a tape; `NAME:…` is a plug-in's model, made from what stands behind the colon.
+    """
     name = config.model.name
     if name.startswith("scripted:"):
         from mindchat.models.scripted import ScriptedModel
 
         return ScriptedModel.from_file(Path(name.removeprefix("scripted:")))
+    kind, colon, rest = name.partition(":")
+    if colon and kind not in MODELS.own and kind in MODELS:
+        plugged: Model = plug(MODELS, kind, "model")(rest)
+        return plugged
     if config.server.url:
-        from mindchat.models import MODELS
-
         connected: Model = plug(MODELS, "server", "model").connect(config.server, config.model, progress)
         return connected
     from mindchat.models.loader import open_model

@@ -34,6 +34,7 @@ COMMANDS: dict[str, Entry] = {
     "calibrate": Entry("mindchat.lab.commands.calibrate:app", "Fit thresholds to a model on questions whose answers are known."),
     "trace": Entry("mindchat.cli.trace:app", "Replay a recorded turn."),
     "config": Entry("mindchat.cli.config:app", "Show, check and explain settings."),
+    "plugins": Entry("mindchat.cli.plugins:app", "List what installed packages add, and whether it can be used."),
     "paths": Entry("mindchat.cli.doctor:paths_app", "Where everything is kept."),
     "doctor": Entry("mindchat.cli.doctor:doctor_app", "Check this installation and say what to do."),
 }

@@ -33,12 +33,13 @@ def check_names(setup: Setup) -> None:
     """Refuse unknown plug-ins and models before anything is loaded. Raises UsageError with the nearest name."""
     from mindchat import wiring
     from mindchat.entities import FILTERS
+    from mindchat.models import MODELS
     from mindchat.policies import POLICIES
 
     config = setup.config
     one_of("policy", POLICIES, config.engine.policy)
     one_of("filter", FILTERS, config.engine.filter)
-    if not config.server.url and not config.model.name.startswith("scripted:"):
+    if not config.server.url and config.model.name.partition(":")[0] not in MODELS:
         wiring.open_store(config, setup.paths).info(config.model.name)
 
 

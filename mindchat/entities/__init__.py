@@ -5,11 +5,16 @@ Owns: extraction (MIND §3.1) and the four filters (§3.3) with `auto`. Does not
 
 from __future__ import annotations
 
-FILTERS: dict[str, str] = {
-    "none": "mindchat.entities.filters:KeepAll",
-    "cot": "mindchat.entities.filters:ChainOfThought",
-    "conf": "mindchat.entities.filters:Confidence",
-    "conf+cot": "mindchat.entities.filters:ConfidenceAndChainOfThought",
-    "auto": "mindchat.entities.filters:Auto",
-}
+from mindchat.plugins import Table
+
+FILTERS = Table(
+    "mindchat.filters",
+    {
+        "none": "mindchat.entities.filters:KeepAll",
+        "cot": "mindchat.entities.filters:ChainOfThought",
+        "conf": "mindchat.entities.filters:Confidence",
+        "conf+cot": "mindchat.entities.filters:ConfidenceAndChainOfThought",
+        "auto": "mindchat.entities.filters:Auto",
+    },
+)
 """engine.filter → "module:Class"."""

@@ -7,9 +7,14 @@ This module imports nothing heavy: the table below names classes as strings, and
 
 from __future__ import annotations
 
-MODELS: dict[str, str] = {
-    "hf": "mindchat.models.local:LocalModel",
-    "scripted": "mindchat.models.scripted:ScriptedModel",
-    "server": "mindchat.models.remote.server:ServerModel",
-}
+from mindchat.plugins import Table
+
+MODELS = Table(
+    "mindchat.models",
+    {
+        "hf": "mindchat.models.local:LocalModel",
+        "scripted": "mindchat.models.scripted:ScriptedModel",
+        "server": "mindchat.models.remote.server:ServerModel",
+    },
+)
 """Back end -> "module:Class"."""

@@ -5,8 +5,13 @@ Owns: every word that MindChat itself says to a model. Does not own: when a prom
 
 from __future__ import annotations
 
-COMPOSERS: dict[str, str] = {
-    "user": "mindchat.prompts.core:UserRole",
-    "assistant": "mindchat.prompts.core:AssistantRole",
-}
+from mindchat.plugins import Table
+
+COMPOSERS = Table(
+    "mindchat.copies",
+    {
+        "user": "mindchat.prompts.core:UserRole",
+        "assistant": "mindchat.prompts.core:AssistantRole",
+    },
+)
 """layout.role → "module:Class"."""

@@ -6,12 +6,12 @@ Owns: the table, the protocols between engine and ranker, ranking by words alone
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from mindchat.config import RetrieveSection
+from mindchat.plugins import Table, resolve
 from mindchat.text.nearest_name import unknown
 
 if TYPE_CHECKING:
@@ -75,11 +75,14 @@ class ByWords:
         return [Hit(row, score, score) for row, score in words.best(k)]
 
 
-RANKERS: dict[str, str] = {
-    "words": "mindchat.corpus.search.rankers:ByWords",
-    "links": "mindchat.corpus.search.links:Links",
-    "pagerank": "mindchat.corpus.search.pagerank:PageRank",
-}
+RANKERS = Table(
+    "mindchat.rankers",
+    {
+        "words": "mindchat.corpus.search.rankers:ByWords",
+        "links": "mindchat.corpus.search.links:Links",
+        "pagerank": "mindchat.corpus.search.pagerank:PageRank",
+    },
+)
 """Name → "module:class" of a Ranker; modules are imported when they are used."""
 
 
@@ -94,6 +97,5 @@ def make_ranker(name: str, graph: Graph | None, settings: RetrieveSection) -> Ra
         raise unknown("ranker", name, RANKERS)
     if graph is None:
         return ByWords()
-    module, _, attribute = RANKERS[name].partition(":")
-    made: Ranker = getattr(import_module(module), attribute)(graph, settings)
+    made: Ranker = resolve(RANKERS[name])(graph, settings)
     return made

@@ -8,10 +8,10 @@ Entries are "module:Class"; a reader's library is imported when the first file o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any
 
+from mindchat.plugins import Table, resolve
 from mindchat.text.clean import clean_line
 from mindchat.values import Chunk, Document
 
@@ -26,24 +26,27 @@ _SOURCE = """
 .hs .ml .clj .ex .exs .erl .dart .f90 .toml .ini .cfg .yaml .yml .css .scss .vue .proto .tf .mk .cmake .diff .patch
 """
 
-READERS: dict[str, str] = {
-    **dict.fromkeys((".txt", ".text", ".log", ".tex", ".org", ".adoc", ".srt", ".vtt"), _TEXT),
-    **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "mindchat.corpus.reading.readers.markdown:MarkdownReader"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "mindchat.corpus.reading.readers.jsonl:JsonLinesReader"),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), "mindchat.corpus.reading.readers.html:HtmlReader"),
-    **dict.fromkeys((".rst", ".rest"), "mindchat.corpus.reading.readers.rst:RstReader"),
-    **dict.fromkeys((".csv", ".tsv", ".tab"), "mindchat.corpus.reading.readers.tables:TableReader"),
-    ".json": "mindchat.corpus.reading.readers.tables:JsonReader",
-    ".pdf": "mindchat.corpus.reading.readers.pdf:PdfReader",
-    ".docx": "mindchat.corpus.reading.readers.office:DocxReader",
-    **dict.fromkeys((".xlsx", ".xlsm"), "mindchat.corpus.reading.readers.sheets:WorkbookReader"),
-    ".pptx": "mindchat.corpus.reading.readers.slides:SlidesReader",
-    ".odt": "mindchat.corpus.reading.readers.office:OdtReader",
-    ".epub": "mindchat.corpus.reading.readers.office:EpubReader",
-    ".eml": "mindchat.corpus.reading.readers.mail:MailReader",
-    ".mbox": "mindchat.corpus.reading.readers.mail:MailboxReader",
-    **dict.fromkeys(_SOURCE.split(), _CODE),
-}
+READERS = Table(
+    "mindchat.readers",
+    {
+        **dict.fromkeys((".txt", ".text", ".log", ".tex", ".org", ".adoc", ".srt", ".vtt"), _TEXT),
+        **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "mindchat.corpus.reading.readers.markdown:MarkdownReader"),
+        **dict.fromkeys((".jsonl", ".ndjson"), "mindchat.corpus.reading.readers.jsonl:JsonLinesReader"),
+        **dict.fromkeys((".html", ".htm", ".xhtml"), "mindchat.corpus.reading.readers.html:HtmlReader"),
+        **dict.fromkeys((".rst", ".rest"), "mindchat.corpus.reading.readers.rst:RstReader"),
+        **dict.fromkeys((".csv", ".tsv", ".tab"), "mindchat.corpus.reading.readers.tables:TableReader"),
+        ".json": "mindchat.corpus.reading.readers.tables:JsonReader",
+        ".pdf": "mindchat.corpus.reading.readers.pdf:PdfReader",
+        ".docx": "mindchat.corpus.reading.readers.office:DocxReader",
+        **dict.fromkeys((".xlsx", ".xlsm"), "mindchat.corpus.reading.readers.sheets:WorkbookReader"),
+        ".pptx": "mindchat.corpus.reading.readers.slides:SlidesReader",
+        ".odt": "mindchat.corpus.reading.readers.office:OdtReader",
+        ".epub": "mindchat.corpus.reading.readers.office:EpubReader",
+        ".eml": "mindchat.corpus.reading.readers.mail:MailReader",
+        ".mbox": "mindchat.corpus.reading.readers.mail:MailboxReader",
+        **dict.fromkeys(_SOURCE.split(), _CODE),
+    },
+)
 """Suffix, lower case, with its dot → reader."""
 
 
@@ -79,5 +82,4 @@ def reader_for(path: Path) -> Any:
     target = READERS.get(path.suffix.lower())
     if target is None:
         return None
-    module, _, name = target.partition(":")
-    return getattr(import_module(module), name)()
+    return resolve(target)()

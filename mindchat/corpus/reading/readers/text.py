@@ -28,7 +28,7 @@ def refuse_secrets(text: str, name: str) -> None:
 class TextReader(BaseReader):
     """A text file is one document; its name is the title."""
 
-    suffixes = frozenset(suffix for suffix, target in READERS.items() if target.endswith(":TextReader"))
+    suffixes = frozenset(suffix for suffix, target in READERS.own.items() if target.endswith(":TextReader"))
     simple = True
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
@@ -41,7 +41,7 @@ class TextReader(BaseReader):
 class CodeReader(BaseReader):
     """Source code is text whose title keeps the suffix; minified code is refused."""
 
-    suffixes = frozenset(suffix for suffix, target in READERS.items() if target.endswith(":CodeReader"))
+    suffixes = frozenset(suffix for suffix, target in READERS.own.items() if target.endswith(":CodeReader"))
     simple = True
 
     def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:

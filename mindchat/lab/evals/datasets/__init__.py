@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,22 @@ import msgspec
 
 from mindchat.errors import UsageError
 from mindchat.lab.evals.examples import Item
+from mindchat.plugins import Table, resolve
 
 Load = Callable[[Sequence[Mapping[str, Any]], Path], Iterator[Item]]
 
-DATASETS: dict[str, str] = {
-    "normalised": "mindchat.lab.evals.datasets.normalised:load",
-    "hotpotqa": "mindchat.lab.evals.datasets.hotpotqa:load",
-    "2wikimultihopqa": "mindchat.lab.evals.datasets.wiki2:load",
-    "musique": "mindchat.lab.evals.datasets.musique:load",
-    "strategyqa": "mindchat.lab.evals.datasets.strategyqa:load",
-    "iirc": "mindchat.lab.evals.datasets.iirc:load",
-    "jsonl": "mindchat.lab.evals.datasets.plain:load",
-}
+DATASETS = Table(
+    "mindchat.datasets",
+    {
+        "normalised": "mindchat.lab.evals.datasets.normalised:load",
+        "hotpotqa": "mindchat.lab.evals.datasets.hotpotqa:load",
+        "2wikimultihopqa": "mindchat.lab.evals.datasets.wiki2:load",
+        "musique": "mindchat.lab.evals.datasets.musique:load",
+        "strategyqa": "mindchat.lab.evals.datasets.strategyqa:load",
+        "iirc": "mindchat.lab.evals.datasets.iirc:load",
+        "jsonl": "mindchat.lab.evals.datasets.plain:load",
+    },
+)
 
 _TELLTALE: tuple[tuple[str, frozenset[str]], ...] = (
     ("normalised", frozenset({"question", "context", "dataset", "meta"})),
@@ -79,8 +82,7 @@ def load(path: Path, *, format: str = "auto") -> list[Item]:  # noqa: A002 - the
     name = recognise(rows[0], path) if format == "auto" else format
     if name not in DATASETS:
         raise UsageError(f"Unknown format {name!r}.", f"Known: {', '.join(DATASETS)}.")
-    module, _, function = DATASETS[name].partition(":")
-    loader: Load = getattr(import_module(module), function)
+    loader: Load = resolve(DATASETS[name])
     try:
         items = list(loader(rows, path))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

@@ -10,6 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from mindchat.session import Session
+from mindchat.trace import found_words
+from mindchat.tui.drawable import short
 from mindchat.values import Citation, Passage
 
 
@@ -30,6 +32,8 @@ class Source(Struct, frozen=True):
     rank: int = 0
     page: int | None = None
     heading: str = ""
+    why: str = ""
+    """By which name it was found, if its own words did not bring it."""
     warnings: tuple[str, ...] = ()
 
 
@@ -47,6 +51,14 @@ def changed(session: Session, uri: str) -> str:
     return (
         "" if same and (stat.st_mtime_ns == stored.mtime_ns or not stored.mtime_ns) else "The file changed after it was read; /sync reads it again."
     )
+
+
+def _why(session: Session, passage: Passage | None) -> str:
+    if passage is None or passage.found is None:
+        return ""
+    source = session.rooms.registry.passage(passage.found.source) if passage.found.source is not None else None
+    where = source.title or source.document if source is not None else ""
+    return found_words(passage, (), short(where, 60))
 
 
 def find_source(session: Session, passage: Passage | None, citation: Citation | None) -> Source:
@@ -69,5 +81,5 @@ def find_source(session: Session, passage: Passage | None, citation: Citation | 
     return Source(
         uri, passage.title if passage is not None else uri, text, start, end, quote_start, quote_end,
         passage.score if passage else 0.0, passage.rank if passage else 0, passage.page if passage else None,
-        passage.heading if passage else "", tuple(warnings),
+        passage.heading if passage else "", _why(session, passage), tuple(warnings),
     )  # fmt: skip

@@ -360,13 +360,16 @@ def found_report(passage: Passage) -> dict[str, Any]:
     return {"passage": foreign_id(passage), "by": found.by, "name": found.name, "from": found.source}
 
 
-def found_words(passage: Passage, shown: Sequence[Passage]) -> str:
-    """Why a passage was found, where its own words did not bring it: “named in [1]”, by its place among those shown; else ""."""
+def found_words(passage: Passage, shown: Sequence[Passage], title: str = "") -> str:
+    """Why a passage was found, where its own words did not bring it, else "": “named in [1]: Fritz Lang”.
+
+    The number is a place among those shown; a source that is not there is told by its title.
+    """
     found = passage.found
     if found is None or found.by != "link":
         return ""
-    where = next((f"in [{n}]" for n, other in enumerate(shown, 1) if other.id == found.source), "in another passage")
-    return f"named {where if found.source is not None else 'in the question'}: {clean_line(found.name, 60)}"
+    place = next((f"[{n}]" for n, other in enumerate(shown, 1) if other.id == found.source), title or "another passage")
+    return f"named in {place if found.source is not None else 'the question'}: {clean_line(found.name, 60)}"
 
 
 def _citation_report(trace: Trace, citation: Citation) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from mindchat.session import Session
+from mindchat.trace import found_words
+from mindchat.tui.drawable import short
 from mindchat.values import Citation, Passage
 
 
@@ -30,6 +32,8 @@ class Source(Struct, frozen=True):
     rank: int = 0
     page: int | None = None
     heading: str = ""
+    why: str = ""
+    """By which name it was found, if its own words did not bring it."""
     warnings: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """Uris of further documents with the same text."""
@@ -55,6 +59,14 @@ def _also(session: Session, passage: Passage | None, uri: str) -> tuple[str, ...
     return () if passage is None else tuple(other for other in session.rooms.registry.places(passage.id) if other != uri)
 
 
+def _why(session: Session, passage: Passage | None) -> str:
+    if passage is None or passage.found is None:
+        return ""
+    source = session.rooms.registry.passage(passage.found.source) if passage.found.source is not None else None
+    where = source.title or source.document if source is not None else ""
+    return found_words(passage, (), short(where, 60))
+
+
 def find_source(session: Session, passage: Passage | None, citation: Citation | None) -> Source:
     """The place of a passage, of a citation, or of both."""
     if passage is None and citation is not None:
@@ -75,5 +87,5 @@ def find_source(session: Session, passage: Passage | None, citation: Citation | 
     return Source(
         uri, passage.title if passage is not None else uri, text, start, end, quote_start, quote_end,
         passage.score if passage else 0.0, passage.rank if passage else 0, passage.page if passage else None,
-        passage.heading if passage else "", tuple(warnings), _also(session, passage, uri),
+        passage.heading if passage else "", _why(session, passage), tuple(warnings), _also(session, passage, uri),
     )  # fmt: skip

@@ -34,6 +34,7 @@ def painted_head(source: Source) -> Content:
     words += [f"page {source.page}"] if source.page is not None else []
     words += [source.heading] if source.heading else []
     words += [f"score {source.score:.2f}, rank {source.rank}"] if source.rank else []
+    words += [source.why] if source.why else []
     rows.append(line((" · ".join(words), FAINT)))
     rows += [line((f"also in {short(uri, 100)}", FAINT)) for uri in source.also]
     rows += [line(("! ", WARN), (warning, WARN)) for warning in source.warnings]

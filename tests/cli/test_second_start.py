@@ -13,10 +13,9 @@ from mindchat.cli import command_runner
 from .test_process import run
 
 FILM = "Polish-Russian War is a 2009 Polish film directed by Xawery Żuławski. It is based on a novel by Dorota Masłowska."
-FIRST, FOLLOW_UP, AGAIN = "Who directed Polish-Russian War?", "And who directed it?", "Who is the director of the film Polish-Russian War?"
+FIRST, FOLLOW_UP, AGAIN = "Who directed Polish-Russian War?", "And who is its director?", "Who is the director of the film Polish-Russian War?"
 ANSWER = '[[reply]]\ntext = " Xawery Żuławski"\n'
 SURE = '[[reply]]\nscores = {" Xawery Żuławski" = -0.01}\n'
-REWRITTEN = '[[reply]]\ntext = " Who directed Polish-Russian War?"\n'
 
 
 class Desk:
@@ -57,7 +56,7 @@ def desk(tmp_path: Path) -> tuple[Desk, str]:
     return made, saved[1]
 
 
-@pytest.mark.parametrize(("question", "tape", "more"), [(AGAIN, ANSWER, ()), (FOLLOW_UP, REWRITTEN + ANSWER, ("-c",))])
+@pytest.mark.parametrize(("question", "tape", "more"), [(AGAIN, ANSWER, ()), (FOLLOW_UP, ANSWER, ("-c",))])
 def test_a_second_start_answers_from_memory_says_so_and_shows_the_passage(
     desk: tuple[Desk, str], question: str, tape: str, more: tuple[str, ...]
 ) -> None:

@@ -20,7 +20,7 @@ from ...cli.board import Board, Run
 
 def test_startup_compares_with_a_bare_interpreter(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command[1:]))
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command[2:]))
     report = run("bench", "startup", "-n", "2", "--json").json
     assert report["startup"]["bare interpreter"]["times_bare"] == 1.0
     assert set(report["startup"]["mindchat --version"]) == {"seconds", "times_bare"}
@@ -79,7 +79,7 @@ def test_cache_takes_a_recording(run: Run, board: Board, monkeypatch: pytest.Mon
 
 def test_startup_can_load_the_model_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command[1:]))
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command[2:]))
     report = run("bench", "startup", "-n", "1", "--load", "-m", "smollm2-135m", "--set", "model.arithmetic=int8", "--json").json
     assert set(LOADS) <= set(report["startup"])
     assert started[-1][-2:] == ["model.arithmetic=int8", "model.name=smollm2-135m"]

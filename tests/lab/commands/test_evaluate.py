@@ -110,7 +110,7 @@ def test_ray_runs_the_same_command_as_shards(run: Run, board: Board, questions: 
         seen.append(arguments)
         assert rest["folder"] == str(tmp_path)
         for shard in range(1, shards + 1):
-            words = cluster.command(arguments, shard, shards)[3:]
+            words = cluster.command(arguments, shard, shards)[4:]
             yield cluster.ShardEnded(shard, shards, run(*words).code, "")
 
     monkeypatch.setattr(cluster, "run_on_ray", on_ray)

@@ -134,7 +134,7 @@ def test_several_graphics_processors_share_the_layers_and_one_takes_them_all(fol
     asked: dict[str, Any] = {}
     moved: list[str] = []
     monkeypatch.setattr(network, "to", lambda device: moved.append(device) or network)
-    monkeypatch.setattr(local.AutoModelForCausalLM, "from_pretrained", lambda _, **rest: asked.update(rest) or network)
+    monkeypatch.setattr(local.AutoModelForCausalLM, "from_pretrained", lambda _, **rest: asked.update(rest) or (network, {}))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for count in (2, 1):
         monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)

@@ -18,7 +18,7 @@ from mindchat.paths import find_paths
 
 from .board import Board, Run
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits and /dev/full are POSIX's")
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="limits and /dev/full are POSIX's"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from .conftest import QUESTION, Desk, program, share_of_a_core
 from .terminal import Terminal, squeezed
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 READY, ANSWERED, PROMPT = "● ready", "check the source", "Ask about your documents"
 IDLE_SHARE = 0.01
 """Of a core."""

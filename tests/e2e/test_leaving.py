@@ -12,7 +12,7 @@ import pytest
 from .conftest import QUESTION, STREAMING, TALE, Desk, program, share_of_a_core
 from .terminal import Terminal, squeezed
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 READY, ANSWERED = "● ready", "check the source"
 QUIT_SECONDS = 30.0
 """Aim: 2 s on a quiet machine. What this catches is a program that waits for the model, an index or a thread."""

@@ -19,7 +19,7 @@ from mindchat.values import Draft, Harvest, Message, Passage, Prompt, Text
 
 from .conftest import World
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 GIVEN = ("Ann", "Bruno", "Carla", "Dario", "Elin", "Felix", "Greta", "Hugo", "Ines", "Jonas")
 FAMILY = ("Aldori", "Bremmik", "Castrell", "Dovanne", "Esterly", "Fjordan", "Galdino", "Hestrup", "Ivarna", "Jorvell")
 PLACES = ("Uppsala", "Porto", "Ghent", "Tartu", "Graz", "Nantes", "Bergen", "Turin", "Leiden", "Cork")

@@ -18,6 +18,8 @@ from mindchat.models.loader import open_model
 
 from .conftest import FAMILIES, byte_level_tokenizer, tiny_model
 
+pytestmark = pytest.mark.slow
+
 Change = Callable[[Path], Any]
 
 

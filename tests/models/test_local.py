@@ -16,6 +16,8 @@ from mindchat.ports import NEVER, Cancel
 from mindchat.values import Attended, Finish, Finished, Kept, Message, Prefilled, Prompt, Signal, StreamItem, Text, Token
 from mindchat.word_signals import received
 
+pytestmark = pytest.mark.slow
+
 ALL = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
 NONE: frozenset[Signal] = frozenset()
 QUESTION = "Who was the paternal grandfather of Charles Bretagne Marie de La Trémoille?"

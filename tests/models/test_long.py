@@ -14,6 +14,8 @@ from mindchat.values import Attended, Finished, Message, Prefilled, Prompt, Sign
 
 from .conftest import byte_level_tokenizer, tiny_model
 
+pytestmark = pytest.mark.slow
+
 WORDS = "Paris is big and its river is the Seine. Rome was not built in a day, nor was Vienna."
 ALL = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
 

@@ -18,6 +18,8 @@ from mindchat.values import Token
 
 from ..fakes import engine
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = 10
 QUESTIONS = (
     "In which city was the director of Metropolis born?",

@@ -18,7 +18,7 @@ from mindchat.values import Draft, Finish, Prompt, Signal, TurnState
 from ..fakes import WORLD, engine, of
 from .conftest import with_parts
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 HOP = TurnState(0, "Where was the director of Metropolis born?", passages=WORLD[:2])
 TOKENS = 4
 

@@ -21,6 +21,8 @@ from mindchat.lab.evals.summary import DatasetSummary
 from mindchat.ports import NEVER, Cancel
 from mindchat.values import Answer, Passage, Query
 
+pytestmark = pytest.mark.slow
+
 N = 60
 NAMES = ["Adams", "Baker", "Clark", "Davis", "Evans", "Frank", "Green", "Hughes", "Irwin", "Jones"]
 

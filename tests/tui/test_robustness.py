@@ -22,6 +22,8 @@ from mindchat import events as ev
 from mindchat.text.clean import clean
 from mindchat.tui.drawable import block, line
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

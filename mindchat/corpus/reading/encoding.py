@@ -85,6 +85,16 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(handle, "rb")
 
 
+def check_regular(path: Path) -> None:
+    """Refuse what is no regular file before a reader waits for it. Raises DocumentError naming file and reason."""
+    try:
+        open_regular(path).close()
+    except OSError as error:
+        raise DocumentError(f"{path.name}: cannot be read ({error.strerror or error})") from error
+    except DocumentError as error:
+        raise DocumentError(f"{path.name}: {error.message}") from error
+
+
 def read_regular(path: Path, most: int = -1) -> bytes:
     """At most `most` bytes of a regular file; -1: all. Raises DocumentError naming the reason, without the file's name."""
     try:

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from mindchat import child_process
 from mindchat.config import IndexSection
+from mindchat.corpus.reading.encoding import check_regular
 from mindchat.corpus.reading.readers import reader_for
 from mindchat.corpus.reading.worker import Answer, Ask, Ended, Got, receive_answer, send
 from mindchat.errors import DocumentError
@@ -66,6 +67,7 @@ class Reading:
     def read(self, path: Path) -> Iterator[Entry | Complaint]:
         """Documents and complaints of one file, in order. Raises DocumentError if nothing more can be read of it, Interrupted if cancelled."""
         reader = _reader(path)
+        check_regular(path)
         if reader.simple:
             yield from read_here(path)
             return

@@ -440,10 +440,10 @@ def odd_reader(tmp_path, monkeypatch):
 
     def install(body: str) -> Path:
         (tmp_path / "oddreader.py").write_text(SLOW.format(name="Odd", body=body))
-        (tmp_path / "sitecustomize.py").write_text("from mindchat.corpus.reading.readers import READERS\nREADERS['.slow'] = 'oddreader:Odd'\n")
+        (tmp_path / "sitecustomize.py").write_text("from mindchat.corpus.reading.readers import READERS\nREADERS.own['.slow'] = 'oddreader:Odd'\n")
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-        monkeypatch.setitem(READERS, ".slow", "oddreader:Odd")
+        monkeypatch.setitem(READERS.own, ".slow", "oddreader:Odd")
         (tmp_path / "x.slow").write_text("x")
         return tmp_path / "x.slow"
 

@@ -8,6 +8,8 @@ from mindchat.errors import UsageError
 from mindchat.lab.bench import bench_arithmetic, bench_cache, bench_decode, five_hops, prompt_of, recorded
 from mindchat.values import Message, Passage, Prompt, Text
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Paris is big. The capital of France is Paris, and its river is the Seine."
 
 

@@ -13,6 +13,8 @@ from mindchat.errors import ResourceError, UsageError
 from mindchat.lab.bench import bench_decode
 from mindchat.lab.bench.llama import Absent, Found, Llama, find
 
+pytestmark = pytest.mark.slow
+
 REAL = [os.environ.get(f"MINDCHAT_LLAMA_{name}", "") for name in ("PYTHON", "GGUF")]  # read before the environment is cleaned for each test
 MODULE = """
 __version__ = "9.9"

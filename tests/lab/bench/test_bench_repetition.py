@@ -14,6 +14,8 @@ from mindchat.models.network.transformers_prefill import prefill_behind
 from mindchat.prompts.core import AssistantRole, UserRole
 from mindchat.values import Passage, TurnState
 
+pytestmark = pytest.mark.slow
+
 WORDS = "The capital of France is Paris, and its river is the Seine. " * 12
 HOP = TurnState(0, "Is Paris big?", passages=tuple(Passage(f"p{n}", "d", f"D{n}", f"{n}: {WORDS}", 0, 9, rank=n) for n in range(2)))
 

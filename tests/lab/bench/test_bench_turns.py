@@ -13,6 +13,8 @@ from mindchat.lab.bench.recorder import Recorder
 from mindchat.lab.bench.turns import FIXED, Same, Turn, Unseen, bench_turns, record, replay
 from mindchat.values import Answer, Draft, Message, Passage, Prompt, Query, Signal, Span, Text, Token
 
+pytestmark = pytest.mark.slow
+
 SURE = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
 DOCUMENT = "The capital of France is Paris, and its river is the Seine. " * 4
 PASSAGES = [Passage(f"p{i}", f"d{i}", f"D{i}", f"{i}. {DOCUMENT}", 0, 9, rank=i) for i in range(1, 6)]

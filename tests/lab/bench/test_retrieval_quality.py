@@ -12,6 +12,8 @@ from mindchat.errors import UsageError
 from mindchat.lab.bench.retrieval_quality import grid, latency, load_corpus, load_questions, quality
 from mindchat.values import Query
 
+pytestmark = pytest.mark.slow
+
 CORPUS = [("p1", "Poe", "Poe wrote the Raven."), ("p2", "Joyce", "Joyce wrote Ulysses."), ("p3", "Raven", "A raven is a bird.")]
 
 

@@ -17,6 +17,8 @@ from mindchat.values import Finish, Finished, Prefilled, StreamItem, Token
 
 from ...cli.board import Board, Run
 
+pytestmark = pytest.mark.slow
+
 PASSAGE = {"title": "A", "text": "A is in Rome.", "is_supporting": True, "pid": "a"}
 ROW = {"id": "q", "question": "Where is A?", "answers": ["Rome"], "type": "bridge", "dataset": "hotpotqa", "meta": {}, "context": [PASSAGE]}
 

@@ -20,6 +20,8 @@ from mindchat.values import Answer, Query
 
 from ...cli.board import Board, Run
 
+pytestmark = pytest.mark.slow
+
 
 class Engine:
     """Makes as many hops as it is told and keeps what it was built of."""

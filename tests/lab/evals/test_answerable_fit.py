@@ -13,6 +13,8 @@ from mindchat.evidence.features import FEATURES
 from mindchat.lab.evals.answerable_cases import HAND, Case, cases
 from mindchat.lab.evals.answerable_fit import Outcome, fit, write
 
+pytestmark = pytest.mark.slow
+
 
 def case(number: int, kind: str, *, fitted: bool = True, name: str = "2wiki") -> Case:
     good = kind == "answerable"

@@ -13,6 +13,8 @@ from mindchat.lab.evals.pairs import Pair, Side, compare, prompt_for, summarise
 from mindchat.prompts.core import UserRole
 from mindchat.values import Finish, Finished, Prefilled, Prompt, StreamItem, Token
 
+pytestmark = pytest.mark.slow
+
 ITEMS = [
     Item(
         Example(f"q{i}", "hotpotqa", f"Where is number {i}?", (Source("A", "A is in Rome.", "a"), Source("B", "B is in Oslo.", "b"))),

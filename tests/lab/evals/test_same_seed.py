@@ -15,7 +15,7 @@ from mindchat.lab.evals.records import Record, read_records
 from mindchat.lab.evals.runner import Scored, evaluate
 from mindchat.paths import find_paths
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.slow]
 ROWS = [
     {
         "id": f"q{n}",

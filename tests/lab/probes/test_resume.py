@@ -21,6 +21,8 @@ from mindchat.ports import Cancel
 
 from .conftest import Reader
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = Options(n=3, repeats=(0, 1), lists=(3, 1))
 
 

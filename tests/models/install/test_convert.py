@@ -20,6 +20,8 @@ from mindchat.models.install.manifest import MARKER, read_manifest
 
 from .conftest import CHATML, byte_alphabet, write_gguf
 
+pytestmark = pytest.mark.slow
+
 Gguf = tuple[Path, dict[str, Any]]
 
 

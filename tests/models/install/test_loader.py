@@ -59,7 +59,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, ModelSection, st
     module = ModuleType("stand_in_backend")
     module.LocalModel = Backend  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "stand_in_backend", module)
-    monkeypatch.setitem(MODELS, "hf", "stand_in_backend:LocalModel")
+    monkeypatch.setitem(MODELS.own, "hf", "stand_in_backend:LocalModel")
     return asked
 
 

@@ -12,6 +12,8 @@ from mindchat.models.install import memory_estimate as estimation
 from mindchat.models.install.catalogue import catalogue
 from mindchat.models.install.memory_estimate import BASE, Shape, available_memory, estimate, fit, shape_of_entry, shape_of_folder
 
+pytestmark = pytest.mark.slow
+
 LLAMA_8B = shape_of_entry(catalogue()["llama-3.1-8b"])
 SMALL = shape_of_entry(catalogue()["smollm2-135m"])
 

@@ -16,6 +16,8 @@ from mindchat.models.install import gguf_file
 from mindchat.models.install.catalogue import Entry, catalogue
 from mindchat.models.install.model_store import Store
 
+pytestmark = pytest.mark.slow
+
 Gguf = tuple[Path, dict[str, Any]]
 
 

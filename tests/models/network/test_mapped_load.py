@@ -42,7 +42,7 @@ ROPES: dict[str, dict[str, Any]] = {
     "yarn": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16},
 }
 
-pytestmark = pytest.mark.skipif(not projections.uniform("fp16"), reason="no kernel on this processor")
+pytestmark = [pytest.mark.skipif(not projections.uniform("fp16"), reason="no kernel on this processor"), pytest.mark.slow]
 
 
 def never(*_: Any, **__: Any) -> Any:

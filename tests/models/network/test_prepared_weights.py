@@ -15,6 +15,8 @@ from mindchat.values import Message, Prefilled, Prompt, Signal, Text, Token
 
 from ..conftest import byte_level_tokenizer, tiny_model
 
+pytestmark = pytest.mark.slow
+
 INT8 = ModelSection(arithmetic="int8")
 FP16 = ModelSection(arithmetic="fp16")
 FULL = ModelSection(arithmetic="fp32")

@@ -97,7 +97,7 @@ def test_the_way_of_waiting_is_set_before_openmp_comes(tmp_path: Path, monkeypat
     monkeypatch.setattr(loader, "shape_of_folder", lambda folder: None)
     monkeypatch.setattr(loader, "_fit", lambda *_: None)
     monkeypatch.setattr(loader, "settings_for", lambda section, fitted: section)
-    monkeypatch.setitem(MODELS, "hf", "mindchat_absent_backend:LocalModel")
+    monkeypatch.setitem(MODELS.own, "hf", "mindchat_absent_backend:LocalModel")
     with pytest.raises(ModuleNotFoundError, match="absent"):
         loader.open_model(ModelSection(name="x"), tmp_path)
     assert seen == ["PASSIVE"]

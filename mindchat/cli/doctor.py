@@ -21,6 +21,7 @@ from mindchat.cli.app import command_app
 from mindchat.cli.command_runner import Reported, as_failure, log
 from mindchat.cli.load_settings import Setup, load
 from mindchat.cli.output import is_terminal, megabytes, write, write_json, write_table
+from mindchat.text.addresses import shown_address
 from mindchat.text.clean import clean_line
 
 paths_app = command_app()
@@ -125,7 +126,7 @@ def _model(setup: Setup) -> Iterator[Finding]:
 
     name = setup.config.model.name
     if setup.config.server.url:
-        yield Finding("info", "model", f"{name} on the server {setup.config.server.url}")
+        yield Finding("info", "model", f"{name} on the server {shown_address(setup.config.server.url)}")
         return
     present = wiring.open_store(setup.config, setup.paths).info(name)
     if present.installed:

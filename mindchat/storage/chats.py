@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from mindchat.errors import NotFoundError, UsageError
 from mindchat.storage.clock import ago, now, short_id
-from mindchat.storage.migrations import CHATS, backups, open_store
+from mindchat.storage.erasing import erase, left_over
+from mindchat.storage.migrations import CHATS, open_store
 from mindchat.text.clean import clean, clean_line
 from mindchat.text.folding import fold, search_query
 
@@ -248,7 +249,7 @@ class ChatStore:
         return uid
 
     def delete(self, session: str) -> None:
-        """Erase a session and its turns; no byte of them stays in the file, its WAL or its backups."""
+        """Erase a session and its turns; no byte of them stays in the file, its WAL or its backups. A notice of the store says if some do."""
         with self.store.write() as connection:
             connection.execute("DELETE FROM session WHERE id=?", (self._key(session),))
         self._erase()
@@ -269,10 +270,8 @@ class ChatStore:
         return removed
 
     def _erase(self) -> None:
-        self.store.compact("turn_fts")
-        if self.store.path is not None:
-            for copy in backups(self.store.path):  # they hold the old text
-                copy.unlink()
+        erase(self.store, "turn_fts")
+        self.store.notices += left_over(self.store.path)
 
     def export(self, session: str, form: Literal["md", "json"] = "md") -> str:
         """The session as Markdown for reading, or as JSON with the reports."""

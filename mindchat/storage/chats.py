@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -283,6 +284,10 @@ class ChatStore:
             parts.append(f"## {turn.ordinal}. {' '.join(turn.question.split())}")
             parts.append(turn.answer or f"*({turn.status})*")
         return "\n\n".join(parts) + "\n"
+
+    def take_notices(self) -> Sequence[str]:
+        """What was repaired or found damaged in the file since the last call (ports.TellsRepairs)."""
+        return self.store.take_notices()
 
     def close(self) -> None:
         """Close all connections."""

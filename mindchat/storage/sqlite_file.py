@@ -85,6 +85,8 @@ class Store:
         """What the user should be told about this file, one sentence each."""
         self._local = threading.local()
         self._open: dict[int, tuple[threading.Thread, sqlite3.Connection]] = {}
+        self._told = 0
+        """How many of them take_notices() has given."""
         self.wrote = False
         """Whether something was written through this object."""
         self.before_close: Callable[[], None] | None = None
@@ -96,6 +98,11 @@ class Store:
         if path is not None:
             private(path.parent)
             self._lock = FileLock(f"{path}.lock", timeout=LOCK_SECONDS, mode=0o600)
+
+    def take_notices(self) -> list[str]:
+        """The notices since the last call; the list itself stays."""
+        told, self._told = self._told, len(self.notices)
+        return self.notices[told:]
 
     @property
     def label(self) -> str:

@@ -68,8 +68,11 @@ def test_the_first_damage_finds_a_sound_backup(tmp_path: Path, name: str, damage
 def test_damage_that_is_met_while_working_is_named_and_checked_at_the_next_start(tmp_path: Path, name: str) -> None:
     schema, write, table = FILES[name]
     write(tmp_path / name)
+    with closing(sqlite3.connect(tmp_path / name)) as connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name=?", (table,)).fetchone()[0]
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
     body = bytearray((tmp_path / name).read_bytes())
-    body[4096:] = b"\xa5" * (len(body) - 4096)
+    body[(page - 1) * size : page * size] = b"\xa5" * size
     (tmp_path / name).write_bytes(body)
     store = open_store(tmp_path / name, schema)  # checked today already: opens
     with pytest.raises(Exception, match="damaged") as told:

@@ -84,7 +84,8 @@ def test_forget_hard_says_whose_read_keeps_the_bytes(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0.05)
     path = tmp_path / "memory.db"
     memory = FactMemory(path, MemorySection(), project="p", session="s")
-    (fact,) = verbs.add(memory, f"{NEEDLE} | director | Kubla Khan").facts
+    verbs.add(memory, f"{NEEDLE} | director | Kubla Khan")
+    (fact,) = verbs.list_facts(memory).facts
     other = other_reader(path)
     done = verbs.forget(memory, everything=True, hard=True, yes=True) if everything else verbs.forget(memory, [fact.id], hard=True, yes=True)
     assert done.left
@@ -119,7 +120,8 @@ def test_a_kill_between_deleting_and_compacting_is_made_good_at_the_next_start(t
 
 def test_what_was_set_aside_as_damaged_is_named_when_something_is_erased(tmp_path: Path) -> None:
     memory = FactMemory(tmp_path / "memory.db", MemorySection(), project="p", session="s")
-    (fact,) = verbs.add(memory, f"{NEEDLE} | director | Kubla Khan").facts
+    verbs.add(memory, f"{NEEDLE} | director | Kubla Khan")
+    (fact,) = verbs.list_facts(memory).facts
     (tmp_path / "memory.db.damaged-20260101T000000").write_text(NEEDLE)
     assert "memory.db.damaged-20260101T000000" in verbs.forget(memory, [fact.id], hard=True, yes=True).render()
     memory.close()

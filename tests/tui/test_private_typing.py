@@ -74,3 +74,22 @@ def test_no_copy_goes_into_the_working_folder(tmp_path: Path, monkeypatch: pytes
     copy(text, osc52=lambda _: None, folder=None, environ=environ)
     copy(text, osc52=None, folder=None, environ=environ)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("when", ["at the start", "after a command", "between turns"])
+async def test_repairs_stand_in_the_transcript(stage: Any, fakes: Any, when: str) -> None:
+    repair = "chats.db was damaged; a [bold]backup[/bold] was restored."
+    async with stage(slow_load=True) as s:
+        if when == "at the start":
+            s.session.notices.append(repair)
+        s.session.may_load.set()
+        await s.ready()
+        if when == "after a command":
+            s.session.notices.append(repair)
+            await s.say("/settings k")
+        elif when == "between turns":
+            await s.answer(fakes.QUESTION)
+            s.session.notices.append(repair)
+            await s.answer(fakes.QUESTION)
+        await s.until(lambda: "chats.db was damaged; a [bold]backup" in " ".join(s.text().split()))
+    assert s.session.closed

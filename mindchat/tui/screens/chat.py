@@ -22,7 +22,7 @@ from textual.widgets import Footer, Markdown, Static
 from mindchat.commands import Reply
 from mindchat.trace import Trace, fold
 from mindchat.tui import keys
-from mindchat.tui.bridge import LOADING, Bridge, EventsArrived, Replied, SessionChanged, SessionView, StartFailed
+from mindchat.tui.bridge import LOADING, Bridge, EventsArrived, Replied, SessionChanged, SessionView, StartFailed, Told
 from mindchat.tui.drawable import FAINT, MUTED, clickable, line
 from mindchat.tui.history import PromptHistory
 from mindchat.tui.screens.compare import CompareScreen
@@ -253,6 +253,10 @@ class ChatScreen(Screen[None]):
             self.show_panes(Trace())
             self.query_one(Welcome).display = True
         self._say_status()
+
+    async def on_told(self, event: Told) -> None:
+        """A repair or damage: it stays in the transcript."""
+        await self.note("Note", event.text, ok=False)
 
     async def on_start_failed(self, event: StartFailed) -> None:
         """No session, or no model: said in the transcript, and the prompt stays usable."""

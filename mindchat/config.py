@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from mindchat.errors import ConfigError
+from mindchat.text.addresses import ADDRESSES
 from mindchat.text.clean import clean_line
 from mindchat.text.nearest_name import nearest
 
@@ -343,6 +344,8 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
             return msgspec.convert(parsed, kind), ""
         except msgspec.ValidationError as error:
             complaint = str(error)
+    if f"{section}.{key}" in ADDRESSES:  # whatever its type, it may hold a password
+        return None, f"{_expected(kind, complaint)}, got a {type(value).__name__}."
     return None, f"{_expected(kind, complaint)}, got {value!r}."
 
 

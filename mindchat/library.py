@@ -17,7 +17,7 @@ from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
-from mindchat.ports import NEVER, Cancel, CountsWords, Registry
+from mindchat.ports import NEVER, Cancel, Closes, CountsWords, Registry, TellsRepairs
 from mindchat.text.language import Language
 from mindchat.values import Absent, Passage, Query, WordCounts
 
@@ -101,9 +101,9 @@ class DocumentLibrary:
         self._demo_ready = True
 
     def take_notices(self) -> list[str]:
-        """What was repaired since the last call."""
-        taken, self.notices[:] = list(self.notices), []
-        return taken
+        """What was repaired or found damaged since the last call, in the index and in the registry under it (ports.TellsRepairs)."""
+        taken, self.notices[:] = list(dict.fromkeys(self.notices)), []
+        return [*(self._registry.take_notices() if isinstance(self._registry, TellsRepairs) else ()), *taken]
 
     def search(self, query: Query, k: int) -> Sequence[Passage]:
         """At most k passages of the collection in force, only from under the paths given with --in; see SearchIndex.search."""
@@ -203,9 +203,11 @@ class DocumentLibrary:
             yield from index.updates(full=True, cancel=cancel)
 
     def close(self) -> None:
-        """Release open files."""
+        """Release open files, the registry's too."""
         for index in self._indexes.values():
             index.close()
+        if isinstance(self._registry, Closes):
+            self._registry.close()
 
 
 class GivenPassages:

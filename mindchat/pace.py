@@ -20,6 +20,7 @@ from mindchat.config import Config
 from mindchat.events import Event, ModelAsked, PromptBuilt, PromptPrefilled
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.addresses import shown_address
 
 _log = logging.getLogger(__name__)
 FADE = 0.7
@@ -86,7 +87,7 @@ class Extra(Struct, frozen=True):
 def machine(config: Config) -> str:
     """The model as it runs here."""
     model = config.model
-    return f"{model.name} {model.arithmetic} {model.threads} {config.server.url} | {platform.machine()} {os.cpu_count()}"
+    return f"{model.name} {model.arithmetic} {model.threads} {shown_address(config.server.url)} | {platform.machine()} {os.cpu_count()}"
 
 
 def way(config: Config) -> str:

@@ -53,8 +53,12 @@ class Paths(Struct, frozen=True):
 
 
 def private(folder: Path) -> Path:
-    """The folder, created with mode 0700 if it is missing."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """The folder; it and every parent that is missing are created with mode 0700."""
+    # not parents=True: that gives the mode to the last folder only, and a home made on the way to its models would be open to all
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)  # raises if something else has its name
     return folder
 
 

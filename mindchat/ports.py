@@ -354,6 +354,24 @@ class Retriever(Protocol):
 
 
 @runtime_checkable
+class TellsRepairs(Protocol):
+    """A store or index that repairs itself, or finds itself damaged, and has something to say about it."""
+
+    def take_notices(self) -> Sequence[str]:
+        """Sentences since the last call."""
+        ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """Something with open files."""
+
+    def close(self) -> None:
+        """Release them; what is written by then lasts."""
+        ...
+
+
+@runtime_checkable
 class KnowsNames(Protocol):
     """A retriever that can tell what its documents name."""
 

@@ -19,10 +19,10 @@ from mindchat import config as settings
 from mindchat.config import Config
 from mindchat.corpus.search.queries import parse
 from mindchat.errors import Interrupted, MindChatError, UsageError
-from mindchat.events import LAST, Event, ModelLoading, TurnCancelled, TurnFailed, from_json, to_json
+from mindchat.events import LAST, Event, ModelLoading, Notice, TurnCancelled, TurnFailed, from_json, to_json
 from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, measure
 from mindchat.paths import Paths
-from mindchat.ports import NEVER, Cancel, Engine, Memory, Model, Registry, Retriever, Settles
+from mindchat.ports import NEVER, Cancel, Closes, Engine, Memory, Model, Registry, Retriever, Settles, TellsRepairs
 from mindchat.trace import Trace, cut_of, fold, fold_all, report
 from mindchat.values import Cut, Sought
 
@@ -129,6 +129,9 @@ class Session:
         self._paces = paces
         self._model: Model | None = None
         self._engine: Engine | None = None
+        self._told: set[str] = set()
+        """Notices that were given: what stands unrepaired is met again at each look."""
+        self._untold: list[str] = []
         self._row: int | None = None
         """Where the newest turn is written down."""
 
@@ -219,10 +222,41 @@ class Session:
         turn = chats.begin_turn(self.id, text) if chats is not None and self.id else None
         yield from self._recorded(self._events(sought, cancel, as_typed), Trace(), lambda trace, news: self._finish(text, trace, news, turn), turn)
 
+    def take_notices(self) -> list[str]:
+        """Repairs and damage of the stores and the index that nobody has been told yet; whoever calls shows them. A turn tells them itself."""
+        self._gather()
+        told, self._untold = self._untold, []
+        return told
+
+    def _gather(self) -> None:
+        """Before the rooms are changed: what the old ones had to say must not go with them."""
+        parts: tuple[object, ...] = (self.rooms.library, self.rooms.memory, self.rooms.chats)
+        for text in [text for part in parts if isinstance(part, TellsRepairs) for text in part.take_notices()]:
+            if text not in self._told:
+                self._told.add(text)
+                self._untold.append(text)
+
+    def _with_notices(self, news: Iterator[Event]) -> Iterator[Event]:
+        """The events, and a Notice of each repair as soon as it is known; the turn's last event stays the last."""
+        for event in news:
+            if not isinstance(event, LAST):
+                yield event
+            for text in self.take_notices():
+                yield Notice(text, "warning")
+            if isinstance(event, LAST):
+                yield event
+
+    def close(self) -> None:
+        """Release the stores and the index; the last thing that is done with a session."""
+        parts: tuple[object, ...] = (self.rooms.memory, self.rooms.chats, self.rooms.library)
+        for part in parts:
+            if isinstance(part, Closes):
+                part.close()
+
     def _recorded(self, news: Iterator[Event], trace: Trace, finish: Callable[[Trace, list[Event]], None], turn: int | None) -> Iterator[Event]:
         """Pass the events on; what can be read so far is kept, and `finish` is called with the whole before the last one is passed."""
         chats, recorded, saved = self.rooms.chats, list[Event](), time.monotonic()
-        for event in news:
+        for event in self._with_notices(news):
             trace = fold(trace, event)
             recorded.append(event)
             if chats is not None and turn is not None and time.monotonic() - saved > PARTIAL_SECONDS and not isinstance(event, LAST):
@@ -345,6 +379,7 @@ class Session:
         if config.model != self.config.model or config.server != self.config.server:
             self._model = None
         self.config = config
+        self._gather()
         self.rooms = self._open_rooms(config, self.id, self.incognito)
         self._engine = None
 

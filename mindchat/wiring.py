@@ -137,7 +137,8 @@ def open_session(
     def engine(config: Config, rooms: Rooms, model: Model) -> Engine:
         if isinstance(rooms.library, DocumentLibrary):
             rooms.library.count = token_counter(model)
-        return build_engine(config, rooms.library, rooms.memory, model, rewordings=open_rewordings(paths), calibrations=calibrations(paths))
+        kept = None if rooms.chats is None else open_rewordings(paths)  # incognito: documents in other words are not kept either
+        return build_engine(config, rooms.library, rooms.memory, model, rewordings=kept, calibrations=calibrations(paths))
 
     return Session(
         config,

@@ -45,9 +45,13 @@ def test_models_folder_can_be_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 def test_private_folders_are_for_their_owner_only(tmp_path: Path) -> None:
-    made = private(tmp_path / "a" / "b")
-    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    made = private(tmp_path / "a" / "b" / "c")
+    for folder in (made, made.parent, made.parent.parent):  # also those on the way: a home is often made on the way to its models
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert private(made) == made
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"exists|directory"):
+        private(tmp_path / "file")
 
 
 def test_packaged_files_are_found() -> None:

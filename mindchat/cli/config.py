@@ -18,6 +18,7 @@ from mindchat.cli.load_settings import load, project_file, set_trust, trusted_fi
 from mindchat.cli.output import Narrator, write, write_json, write_table
 from mindchat.config import Config, Origin, keys, load_config
 from mindchat.paths import find_paths
+from mindchat.text.addresses import without_secrets
 
 app = sub_app("Show, check and explain settings.")
 
@@ -44,7 +45,7 @@ def show(
 
 
 def _flat(config: Config) -> dict[str, Any]:
-    return {f"{section}.{key}": value for section, table in msgspec.to_builtins(config).items() for key, value in table.items()}
+    return without_secrets({f"{section}.{key}": value for section, table in msgspec.to_builtins(config).items() for key, value in table.items()})
 
 
 def _where(origin: Origin) -> str:

@@ -21,11 +21,14 @@ from mindchat.cli.app import command_app
 from mindchat.cli.command_runner import Reported, as_failure, log
 from mindchat.cli.load_settings import Setup, load
 from mindchat.cli.output import is_terminal, megabytes, write, write_json, write_table
+from mindchat.text.addresses import shown_address
 from mindchat.text.clean import clean_line
 
 paths_app = command_app()
 doctor_app = command_app()
 
+SHOWN = 5
+"""Faults of the index listed singly."""
 LOW_SPACE = 2_000_000_000
 """Bytes: less free space than this is worth a warning (the default model needs about 2.5 GB while it is converted)."""
 
@@ -125,7 +128,10 @@ def _model(setup: Setup) -> Iterator[Finding]:
 
     name = setup.config.model.name
     if setup.config.server.url:
-        yield Finding("info", "model", f"{name} on the server {setup.config.server.url}")
+        variable = setup.config.server.key_env
+        if variable and not os.environ.get(variable):
+            yield Finding("fail", "model", f"The environment variable {variable} is empty; put the server's key into it, or clear server.key_env.")
+        yield Finding("info", "model", f"{name} on the server {shown_address(setup.config.server.url)}")
         return
     present = wiring.open_store(setup.config, setup.paths).info(name)
     if present.installed:
@@ -134,14 +140,66 @@ def _model(setup: Setup) -> Iterator[Finding]:
         yield Finding("warn", "model", f"{name} is not here yet; the first question fetches it (mindchat models pull {name})")
 
 
+def _stores(setup: Setup) -> Iterator[Finding]:
+    """Before anything opens them: opening repairs, and then nobody would hear what was broken."""
+    from mindchat.storage.backups import complaint, newest_sound
+    from mindchat.storage.erasing import left_over
+    from mindchat.storage.sqlite_file import stamp_of
+
+    for path in (setup.paths.memory_db, setup.paths.chats_db):
+        if not path.is_file():
+            continue
+        if wrong := complaint(path):
+            stamp_of(path).unlink(missing_ok=True)  # so that the next start checks the file and does what is said here
+            good = newest_sound(path)
+            helps = f"the next start restores {good.name}" if good else f"no sound backup; move {path} and its -wal and -shm away to start afresh"
+            yield Finding("fail", "stores", f"{path.name} is damaged ({wrong}): {helps}.")
+        else:
+            yield Finding("ok", "stores", f"{path.name} is sound")
+        for told in left_over(path):
+            yield Finding("warn", "stores", told)
+
+
+def _memory(setup: Setup) -> Iterator[Finding]:
+    """What `mindchat memory doctor` finds wrong; a damaged file is named by the check before."""
+    from mindchat import wiring
+    from mindchat.memory.verbs.soundness import doctor as examine
+    from mindchat.storage.backups import complaint
+
+    if not setup.paths.memory_db.is_file() or complaint(setup.paths.memory_db) or complaint(setup.paths.chats_db):
+        return
+    memory = wiring.open_facts(setup.config, setup.paths, wiring.project_name())
+    try:
+        for found in examine(memory).findings:
+            if found.level in ("bad", "warn"):
+                yield Finding("fail" if found.level == "bad" else "warn", "memory", f"{found.text} ({found.fix})" if found.fix else found.text)
+    finally:
+        memory.close()
+
+
 def _index(setup: Setup) -> Iterator[Finding]:
     from mindchat import wiring
+    from mindchat.storage.backups import complaint
 
-    status = wiring.open_library(setup.config, setup.paths).status()
-    yield Finding(
-        "ok", "documents", f"{status.get('documents', 0):,} documents, {status.get('passages', 0):,} passages in {status.get('collection', '')}"
-    )
+    if setup.paths.memory_db.is_file() and complaint(setup.paths.memory_db):
+        return
+    library = wiring.open_library(setup.config, setup.paths)
+    try:
+        status, broken = library.status(), library.verify()
+        for problem in broken[:SHOWN]:
+            yield Finding("fail", "documents", problem)
+        if len(broken) > SHOWN:
+            yield Finding("fail", "documents", f"… and {len(broken) - SHOWN:,} more (mindchat index verify lists all)")
+        if broken:
+            helps = "mindchat index sync" if status.get("pending") and len(broken) == 1 else "mindchat index rebuild"
+            yield Finding("info", "documents", f"{helps} mends this from the stored documents; no file is read again.")
+        for text in library.take_notices():
+            yield Finding("warn", "documents", text)
+        counts = f"{status.get('documents', 0):,} documents, {status.get('passages', 0):,} passages in {status.get('collection', '')}"
+        yield Finding("info" if broken else "ok", "documents", counts)
+    finally:
+        library.close()
 
 
-CHECKS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (_program, _settings, _places, _terminal, _model, _index)
+CHECKS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (_program, _settings, _places, _terminal, _model, _stores, _memory, _index)
 """In the order of the report."""

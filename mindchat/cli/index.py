@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from mindchat.cli.app import sub_app
 from mindchat.cli.command_runner import Reported, cancelling
 from mindchat.cli.confirm import confirm
 from mindchat.cli.load_settings import load
+from mindchat.cli.narrate import tell_notices
 from mindchat.cli.output import Narrator, duration, megabytes, write, write_json, write_table
 from mindchat.errors import UsageError
 from mindchat.ports import Cancel
@@ -33,11 +35,23 @@ SHOWN = 20
 """Skipped files listed singly for people; --json lists all. Failures are always listed."""
 
 
-def _library(sets: Sequence[str] = (), flags: dict[str, object] | None = None) -> Any:
+@contextmanager
+def _library(sets: Sequence[str] = ()) -> Iterator[Any]:
+    """The documents; what was repaired or found damaged is said at the end."""
     from mindchat import wiring
 
-    setup = load(sets, flags)
-    return wiring.open_library(setup.config, setup.paths)
+    setup = load(sets)
+    with _told(wiring.open_library(setup.config, setup.paths)) as library:
+        yield library
+
+
+@contextmanager
+def _told(library: Any) -> Iterator[Any]:
+    try:
+        yield library
+    finally:
+        tell_notices(library)
+        library.close()
 
 
 @app.command()
@@ -48,8 +62,8 @@ def add(
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise UsageError(f"There is no {clean_line(str(missing[0]))}.", "Check the path.")
-    library = _library(sets or [])
-    _work(lambda cancel: library.add(paths, cancel), json)
+    with _library(sets or []) as library:
+        _work(lambda cancel: library.add(paths, cancel), json)
 
 
 @app.command()
@@ -63,11 +77,11 @@ def sync(
 
     A folder that is gone as a whole (a disk that is not mounted) keeps its documents until --prune.
     """
-    library = _library(sets or [])
-    gone = library.status()["missing_roots"] if prune else []
-    if gone:
-        confirm(f"Forget all documents of {', '.join(clean_line(root) for root in gone)}?", yes)
-    _work(lambda cancel: library.sync(cancel, prune=prune), json)
+    with _library(sets or []) as library:
+        gone = library.status()["missing_roots"] if prune else []
+        if gone:
+            confirm(f"Forget all documents of {', '.join(clean_line(root) for root in gone)}?", yes)
+        _work(lambda cancel: library.sync(cancel, prune=prune), json)
 
 
 @app.command()
@@ -75,16 +89,16 @@ def remove(
     path: Annotated[Path, typer.Argument(help="A file or folder; the files themselves stay.")], yes: options.Yes = False, json: options.Json = False
 ) -> None:
     """Forget the documents at or under a path, and what was learned from them alone."""
-    library = _library()
-    confirm(f"Forget the documents at or under {clean_line(str(path))}?", yes)
-    _work(lambda cancel: library.remove(path), json)
+    with _library() as library:
+        confirm(f"Forget the documents at or under {clean_line(str(path))}?", yes)
+        _work(lambda cancel: library.remove(path), json)
 
 
 @app.command()
 def rebuild(json: options.Json = False, sets: options.Sets = None) -> None:
     """Build the index anew from the stored documents; no file is read."""
-    library = _library(sets or [])
-    _work(lambda cancel: library.rebuild(cancel), json)
+    with _library(sets or []) as library:
+        _work(lambda cancel: library.rebuild(cancel), json)
 
 
 def _work(begin: Callable[[Cancel], Iterator[Any]], json: bool) -> None:
@@ -148,7 +162,8 @@ def _write_report(report: Any) -> None:
 @app.command()
 def status(json: options.Json = False) -> None:
     """What is indexed, and in which state the index is."""
-    found = _library().status()
+    with _library() as library:
+        found = library.status()
     if json:
         write_json(found)
     else:
@@ -180,27 +195,27 @@ def search(
     sought = parse(text, [str(path) for path in inside or ()])
     if not sought.text.strip():
         raise UsageError("There is no word to search for.", "mindchat index search WORDS…")
-    library = wiring.open_library(setup.config, setup.paths)
-    began = time.perf_counter()
-    looked = look(library, library, sought, setup.config.retrieve.k, language(setup.config.engine.language))
-    seconds = time.perf_counter() - began
-    if json:
-        hits = [_hit(passage, also) for passage, also in zip(looked.hits, looked.also, strict=True)]
-        absent = [{"name": item.name, "near": list(item.near)} for item in looked.absent]
-        write_json({"query": text, "timing": {"search": seconds}, "hits": hits, "absent": absent})
-        return
-    for note in looked.notes:
-        Narrator().warn(clean_line(note, 400))
-    for passage, also in zip(looked.hits, looked.also, strict=True):
-        where = f"{clean_line(passage.document)} [{passage.start}–{passage.end}]{page_words(passage.page)}"
-        write(f"{passage.rank}. {clean_line(passage.name or passage.document)}  ({passage.score:.2f})  {where}")
-        for uri in also:
-            write(f"   also in {clean_line(uri)}")
-        write(f"   {clean_line(passage.text, 300)}")
-        if why:
-            write(f"   why: {_path(passage, looked.hits, library.passage)}")
-        elif reason := found_words(passage, looked.hits):
-            write(f"   {reason}")
+    with _told(wiring.open_library(setup.config, setup.paths)) as library:
+        began = time.perf_counter()
+        looked = look(library, library, sought, setup.config.retrieve.k, language(setup.config.engine.language))
+        seconds = time.perf_counter() - began
+        if json:
+            hits = [_hit(passage, also) for passage, also in zip(looked.hits, looked.also, strict=True)]
+            absent = [{"name": item.name, "near": list(item.near)} for item in looked.absent]
+            write_json({"query": text, "timing": {"search": seconds}, "hits": hits, "absent": absent})
+            return
+        for note in looked.notes:
+            Narrator().warn(clean_line(note, 400))
+        for passage, also in zip(looked.hits, looked.also, strict=True):
+            where = f"{clean_line(passage.document)} [{passage.start}–{passage.end}]{page_words(passage.page)}"
+            write(f"{passage.rank}. {clean_line(passage.name or passage.document)}  ({passage.score:.2f})  {where}")
+            for uri in also:
+                write(f"   also in {clean_line(uri)}")
+            write(f"   {clean_line(passage.text, 300)}")
+            if why:
+                write(f"   why: {_path(passage, looked.hits, library.passage)}")
+            elif reason := found_words(passage, looked.hits):
+                write(f"   {reason}")
 
 
 def _path(passage: Passage, hits: Sequence[Passage], find: Callable[[str], Passage | None]) -> str:
@@ -238,7 +253,8 @@ def _hit(passage: Passage, also: Sequence[str]) -> dict[str, Any]:
 @app.command()
 def verify(json: options.Json = False) -> None:
     """Compare the index with the stored documents; exit code 1 if they differ."""
-    problems = list(_library().verify())
+    with _library() as library:
+        problems = list(library.verify())
     if json:
         write_json({"problems": problems})
     for problem in problems if not json else ():

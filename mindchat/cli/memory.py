@@ -18,6 +18,7 @@ from mindchat.cli.app import sub_app
 from mindchat.cli.command_runner import Reported
 from mindchat.cli.confirm import confirm as ask_first
 from mindchat.cli.load_settings import load
+from mindchat.cli.narrate import tell_notices
 from mindchat.cli.output import write, write_json
 from mindchat.errors import UsageError
 
@@ -53,6 +54,7 @@ def _facts() -> Iterator[Any]:
     try:
         yield memory
     finally:
+        tell_notices(memory)
         memory.close()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from mindchat import events as ev
 from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
+from mindchat.ports import TellsRepairs
 from mindchat.text.clean import clean_line
 from mindchat.trace import absent_words, cut_words, found_words, phase_words, verdict_words
 
@@ -186,6 +187,12 @@ class TurnNarrator:
     def _asked(self, event: ev.ModelAsked) -> None:
         read = f"{event.prompt_tokens_new:,} new and {event.prompt_tokens_cached:,} known tokens read"
         self._out.note(f"model call ({event.kind}): {read}, {event.generated:,} written, {event.seconds:.2f} s")
+
+
+def tell_notices(source: TellsRepairs) -> None:
+    """Say what a store or index repaired or found damaged."""
+    for text in source.take_notices():
+        Narrator().warn(clean_line(text, 400))
 
 
 def fact_line(fact: Any) -> str:

@@ -6,6 +6,7 @@ A Session is opened, used and left on the desk's thread only; a load or a forwar
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -19,6 +20,7 @@ POLL_SECONDS = 0.1
 GRACE_SECONDS = 1.5
 """How long cancelled work may take to write down what it has."""
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 Job = Callable[[Session], Iterator[T]]
 
@@ -36,6 +38,11 @@ class Desk:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+        if self._session is not None:
+            try:
+                self._session.close()
+            except Exception:  # the thread's edge: the answer is out, and stores are whole after every transaction
+                log.exception("closing the session failed")
 
     def run(self, job: Job[T], cancel: Cancel) -> Iterator[T]:
         """The job's items as they come; what it raises is raised here. If it overstays a cancel, Interrupted or DeadlineError is."""

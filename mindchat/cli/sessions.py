@@ -16,6 +16,7 @@ from mindchat.cli import options
 from mindchat.cli.app import sub_app
 from mindchat.cli.command_runner import Reported
 from mindchat.cli.confirm import confirm
+from mindchat.cli.narrate import tell_notices
 from mindchat.cli.output import plural, write, write_json, write_table
 from mindchat.errors import NotFoundError
 from mindchat.paths import find_paths
@@ -34,6 +35,7 @@ def _chats() -> Iterator[Any]:
     try:
         yield chats
     finally:
+        tell_notices(chats)
         chats.close()
 
 

@@ -17,11 +17,12 @@ from mindchat.errors import UsageError
 from mindchat.pace import said_of_copies
 from mindchat.policies import POLICIES
 from mindchat.session import Session
+from mindchat.text.addresses import without_secrets
 from mindchat.text.nearest_name import unknown
 
 
 def _values(session: Session) -> dict[str, object]:
-    return {f"{s}.{k}": v for s, section in msgspec.to_builtins(session.config).items() for k, v in section.items()}
+    return without_secrets({f"{s}.{k}": v for s, section in msgspec.to_builtins(session.config).items() for k, v in section.items()})
 
 
 def known(name: str, table: Mapping[str, str], kind: str) -> str:

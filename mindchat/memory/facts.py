@@ -334,6 +334,10 @@ class FactMemory:
         """What the running turn has not written yet."""
         return tuple(self._pending)
 
+    def take_notices(self) -> list[str]:
+        """What was repaired or found damaged in memory.db since the last call (ports.TellsRepairs)."""
+        return [] if self._store is None else self._store.take_notices()
+
     def close(self) -> None:
         """Write what waits and close all connections."""
         if self._store is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,8 @@ from msgspec import Struct
 
 from mindchat.errors import NotFoundError, UsageError
 from mindchat.storage.clock import ago, now, short_id
-from mindchat.storage.migrations import CHATS, backups, open_store
+from mindchat.storage.erasing import erase, left_over
+from mindchat.storage.migrations import CHATS, open_store
 from mindchat.text.clean import clean, clean_line
 from mindchat.text.folding import fold, search_query
 
@@ -248,7 +250,7 @@ class ChatStore:
         return uid
 
     def delete(self, session: str) -> None:
-        """Erase a session and its turns; no byte of them stays in the file, its WAL or its backups."""
+        """Erase a session and its turns; no byte of them stays in the file, its WAL or its backups. A notice of the store says if some do."""
         with self.store.write() as connection:
             connection.execute("DELETE FROM session WHERE id=?", (self._key(session),))
         self._erase()
@@ -269,10 +271,8 @@ class ChatStore:
         return removed
 
     def _erase(self) -> None:
-        self.store.compact("turn_fts")
-        if self.store.path is not None:
-            for copy in backups(self.store.path):  # they hold the old text
-                copy.unlink()
+        erase(self.store, "turn_fts")
+        self.store.notices += left_over(self.store.path)
 
     def export(self, session: str, form: Literal["md", "json"] = "md") -> str:
         """The session as Markdown for reading, or as JSON with the reports."""
@@ -284,6 +284,10 @@ class ChatStore:
             parts.append(f"## {turn.ordinal}. {' '.join(turn.question.split())}")
             parts.append(turn.answer or f"*({turn.status})*")
         return "\n\n".join(parts) + "\n"
+
+    def take_notices(self) -> Sequence[str]:
+        """What was repaired or found damaged in the file since the last call (ports.TellsRepairs)."""
+        return self.store.take_notices()
 
     def close(self) -> None:
         """Close all connections."""

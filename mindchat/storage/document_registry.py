@@ -253,6 +253,10 @@ class DocumentRegistry:
                  WHERE c.status='active' AND d.status='active' AND (? IS NULL OR d.collection=?)"""
         return int(documents), int(self.store.value(sql, (collection, collection)))
 
+    def take_notices(self) -> list[str]:
+        """What was repaired or found damaged in the file since the last call (ports.TellsRepairs)."""
+        return self.store.take_notices()
+
     def close(self) -> None:
         """Close all connections."""
         self.store.close()

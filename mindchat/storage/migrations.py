@@ -1,7 +1,7 @@
 """The schemas of memory.db and chats.db, and how a file gets from one version to the next.
 
 Owns: opening a file at the right version (backup first), refusing to write a newer one, and what happens to a damaged one.
-Does not own: connections (store.py). The SQL stands beside this file in schema/.
+Does not own: connections (sqlite_file), backups (backups). The SQL stands beside this file in schema/.
 Versions are sqlite-utils Migrations; PRAGMA user_version repeats the number so that a current file opens without that import.
 """
 
@@ -18,11 +18,11 @@ from typing import Any
 from msgspec import Struct
 
 from mindchat.errors import MemoryStoreError
-from mindchat.paths import private
-from mindchat.storage.sqlite_file import Store, network_filesystem, sqlite3
+from mindchat.storage.backups import backup, keep_backup, newest_sound
+from mindchat.storage.erasing import finish
+from mindchat.storage.sqlite_file import Store, network_filesystem, sqlite3, stamp_of
 
 _SCHEMA = Path(__file__).parent / "schema"
-_KEEP_BACKUPS = 3
 _CHECK_SECONDS = 24 * 3600.0
 
 
@@ -107,6 +107,8 @@ def open_store(path: Path | None, schema: Schema, *, guarded: bool | None = None
         store.notices.append(f"{path.name} was written by a newer MindChat; it is open read only.")
     elif version < len(schema.files):
         _migrate(store, schema)
+    finish(store)
+    store.before_close = lambda: keep_backup(store)
     return store
 
 
@@ -131,52 +133,23 @@ def _migrate(store: Store, schema: Schema) -> None:
         if version:
             backup(store, f"v{version}")
         _apply(store, schema)
+        stamp_of(store.path).touch(mode=0o600)  # just made or migrated: the first check, with its backup, comes tomorrow
         missing = objects(schema) - set(_names(store))
     if missing:  # table.transform() of a migration can drop FTS triggers
         raise MemoryStoreError(f"{store.label} lacks {', '.join(sorted(missing))} after its migration.", f"Restore {store.path.parent / 'backups'}.")
 
 
-def backups(path: Path) -> list[Path]:
-    """Backups of this file, newest first."""
-    return sorted((path.parent / "backups").glob(f"{path.stem}-*.db"), key=lambda file: (file.stat().st_mtime_ns, file.name), reverse=True)
-
-
-def backup(store: Store, label: str) -> Path:
-    """A compact copy under backups/, of which three are kept. Must not run inside a transaction."""
-    assert store.path is not None
-    folder = private(store.path.parent / "backups")
-    target = folder / f"{store.path.stem}-{label}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
-    store.connection.execute("VACUUM INTO ?", (str(target),))
-    os.chmod(target, 0o600)
-    for old in backups(store.path)[_KEEP_BACKUPS:]:
-        old.unlink()
-    return target
-
-
-def _stamp(path: Path) -> Path:
-    return path.with_name(f"{path.name}.checked")
-
-
 def _check_daily(store: Store) -> None:
     """PRAGMA quick_check, at most once a day: it reads the whole file."""
     assert store.path is not None
-    stamp = _stamp(store.path)
+    stamp = stamp_of(store.path)
     with suppress(OSError):
         if time.time() - stamp.stat().st_mtime < _CHECK_SECONDS:
             return
     if (found := store.connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(str(found))
     stamp.touch(mode=0o600)
-
-
-def _sound(path: Path) -> bool:
-    connection = sqlite3.connect(str(path))
-    try:
-        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
-    except sqlite3.DatabaseError:
-        return False
-    finally:
-        connection.close()
+    keep_backup(store)
 
 
 def _restore(store: Store, schema: Schema, reason: str) -> Store:
@@ -184,7 +157,7 @@ def _restore(store: Store, schema: Schema, reason: str) -> Store:
     assert store.path is not None
     path = store.path
     store.close()
-    good = next((file for file in backups(path) if _sound(file)), None)
+    good = newest_sound(path)
     if good is None:
         raise MemoryStoreError(
             f"{path} is damaged ({reason}) and there is no sound backup.",

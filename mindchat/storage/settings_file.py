@@ -11,16 +11,25 @@ from pathlib import Path
 import msgspec
 
 from mindchat.config import Config, change
-from mindchat.errors import ConfigError
+from mindchat.errors import ConfigError, RefusedError
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.addresses import ADDRESSES, holds_secret
 
 
 def save_setting(path: Path, key: str, value: str) -> None:
-    """Write `section.name` with the value as the user typed it. Raises ConfigError if the file or the value is wrong; OSError."""
+    """Write `section.name` with the value as the user typed it. Raises ConfigError if the file or the value is wrong; OSError.
+
+    RefusedError for an address that carries a password: this file is read, copied and shown more often than a user expects.
+    """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
+    if key in ADDRESSES and holds_secret(value):
+        raise RefusedError(
+            f"{key} holds a password or key, which is not written into {path.name}.",
+            f"Put it into an environment variable and name that in {ADDRESSES[key]}.",
+        )
     section, _, name = key.partition(".")
     converted = msgspec.to_builtins(getattr(change(Config(), key, value), section))[name]
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,12 @@ class Store:
         """What the user should be told about this file, one sentence each."""
         self._local = threading.local()
         self._open: dict[int, tuple[threading.Thread, sqlite3.Connection]] = {}
+        self._told = 0
+        """How many of them take_notices() has given."""
+        self.wrote = False
+        """Whether something was written through this object."""
+        self.before_close: Callable[[], None] | None = None
+        """Called by close() while the file is still open, if something was written."""
         self._mutex = threading.RLock()
         self._lock: FileLock | None = None
         self.guarded = path is not None and (wal_reset_bug() if guarded is None else guarded)
@@ -92,6 +98,11 @@ class Store:
         if path is not None:
             private(path.parent)
             self._lock = FileLock(f"{path}.lock", timeout=LOCK_SECONDS, mode=0o600)
+
+    def take_notices(self) -> list[str]:
+        """The notices since the last call; the list itself stays."""
+        told, self._told = self._told, len(self.notices)
+        return self.notices[told:]
 
     @property
     def label(self) -> str:
@@ -172,6 +183,7 @@ class Store:
                 raise
             with self._explained():
                 connection.execute("COMMIT")
+            self.wrote = True
             if self.guarded and self.path is not None and _size(Path(f"{self.path}-wal")) > _WAL_CHECKPOINT_BYTES:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -183,9 +195,12 @@ class Store:
             raise self._explain(error) from error
 
     def _explain(self, error: sqlite3.Error) -> MemoryStoreError:
-        if "locked" in str(error) or "busy" in str(error):
+        if _is_busy(error):
             return MemoryStoreError(f"{self.label} is locked by another MindChat.", "Try again when it has finished.")
-        return MemoryStoreError(f"{self.label} cannot be written: {error}.", "mindchat memory doctor says what is wrong with it.")
+        if self.path is not None and _is_damage(error):
+            stamp_of(self.path).unlink(missing_ok=True)  # the next start checks the file, and restores a backup
+            return MemoryStoreError(f"{self.label} is damaged: {error}.", "Start MindChat again: it restores a backup.")
+        return MemoryStoreError(f"{self.label} cannot be written: {error}.", "mindchat doctor says what is wrong with it.")
 
     def rows(self, sql: str, parameters: Any = ()) -> list[sqlite3.Row]:
         """All rows of a read. Raises MemoryStoreError if the file is damaged or locked."""
@@ -209,18 +224,39 @@ class Store:
         """Size of the file and its WAL."""
         return 0 if self.path is None else _size(self.path) + _size(Path(f"{self.path}-wal"))
 
-    def compact(self, *tables: str) -> None:
-        """Leave no deleted byte behind: FTS postings merged, WAL truncated, pages rebuilt. Cannot run inside a transaction."""
+    def compact(self, *tables: str) -> bool:
+        """Leave no deleted byte behind: FTS postings merged, WAL truncated, pages rebuilt. Cannot run inside a transaction.
+
+        False: another connection reads or writes, so that old pages are still in the file or its WAL.
+        """
         with self.locked(), self._explained():
             connection = self.connection
-            for table in tables:
-                connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
-            connection.execute("VACUUM")
-            if self.path is not None:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            try:
+                for table in tables:
+                    connection.execute(f"INSERT INTO {table}({table}) VALUES('optimize')")
+                connection.execute("VACUUM")
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error):
+                    raise
+                return False
+            if self.path is None:
+                return True
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Inside, this thread's connection waits for nobody."""
+        self.connection.execute("PRAGMA busy_timeout=0")
+        try:
+            yield
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout={int(LOCK_SECONDS * 1000)}")
 
     def close(self) -> None:
         """Close every thread's connection."""
+        if self.wrote and self.before_close is not None:
+            self.before_close()
         with self._mutex:
             for _, connection in self._open.values():
                 self._close(connection)
@@ -228,6 +264,19 @@ class Store:
             self._local = threading.local()
             if self._memory is not None:
                 self._memory.close()
+
+
+def stamp_of(path: Path) -> Path:
+    """The file whose age tells when a database was last found sound (migrations)."""
+    return path.with_name(f"{path.name}.checked")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return "locked" in str(error) or "busy" in str(error)
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return "malformed" in str(error) or "not a database" in str(error)
 
 
 def _size(path: Path) -> int:

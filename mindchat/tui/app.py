@@ -135,9 +135,12 @@ class MindChatApp(App[int]):
     def copy_text(self, text: str) -> None:
         """Copy, and say which way."""
         from mindchat.tui.clipboard import copy
+        from mindchat.tui.screens.chat import ChatScreen
 
+        chat = self.screen_stack[0]
+        keeps = isinstance(chat, ChatScreen) and chat.keeps
         try:
-            said = copy(clean(text), osc52=self.copy_to_clipboard, folder=self.state)
+            said = copy(clean(text), osc52=self.copy_to_clipboard, folder=self.state if keeps else None)
         except OSError as error:
             self.notify(f"Could not copy: {error}", severity="error")
         else:

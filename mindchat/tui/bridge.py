@@ -72,6 +72,14 @@ class SessionChanged(Message):
         self.view = view
 
 
+class Told(Message):
+    """Something was repaired or found damaged, outside a turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
 class StartFailed(Message):
     """No session could be made, or its model not loaded."""
 
@@ -266,10 +274,17 @@ class Bridge:
             if self._session is not None and not self._stopping:
                 self._tell_view(self._session)
                 self._read_ahead(self._session)
+        if self._session is not None:
+            try:
+                self._session.close()
+            except Exception:  # the thread's edge: stores are whole after every transaction
+                log.exception("closing the session failed")
 
     def _tell_view(self, session: Session) -> None:
         try:
             self._tell(SessionChanged(read_view(session)))
+            for text in session.take_notices():
+                self._tell(Told(text))
         except Exception as error:  # noqa: BLE001 - the thread's edge: a store that cannot be read must not end the thread
             self._tell(StartFailed(failure(error), fatal=False))
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
 
 TOOLS = (
@@ -37,7 +38,10 @@ def local_tool(environ: Mapping[str, str], platform: str = sys.platform, which: 
 
 
 def copy(text: str, *, osc52: Callable[[str], None] | None, folder: Path | None, environ: Mapping[str, str] | None = None) -> str:
-    """Copy a text; the sentence that says where it went. Raises OSError if not even the file can be written."""
+    """Copy a text; the sentence that says where it went. `folder` is the state folder; None: nothing may be kept, so no file is written.
+
+    Raises OSError if not even the file can be written.
+    """
     environ = os.environ if environ is None else environ
     command = local_tool(environ)
     if command is not None:
@@ -51,6 +55,8 @@ def copy(text: str, *, osc52: Callable[[str], None] | None, folder: Path | None,
     if osc52 is not None and remote and len(text.encode()) <= OSC52_LIMIT:
         osc52(text)
         return f"Sent {len(text)} characters to the terminal's clipboard (OSC 52)."
-    target = (folder or Path.cwd()) / "last-copy.txt"
+    if folder is None:  # the working folder is no place for it: it may be shared, and what is incognito would stay there
+        return "No clipboard tool was found, and nothing of this chat is kept in a file; mark the text with the terminal's own selection."
+    target = private(folder) / "last-copy.txt"
     write_atomic(target, text)
     return f"No clipboard tool was found; the text is in {target}."

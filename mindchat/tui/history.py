@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 
+from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
 
 MOST = 1000
@@ -44,7 +45,7 @@ class PromptHistory:
             return
         self.entries.append(text)
         if keep and self._file is not None:
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private(self._file.parent)
             handle = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(handle, "a", encoding="utf-8") as file:
                 file.write(json.dumps(text) + "\n")
@@ -54,7 +55,7 @@ class PromptHistory:
         if self._draft_file is None:
             return
         if text.strip():
-            self._draft_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private(self._draft_file.parent)
             write_atomic(self._draft_file, text)
         else:
             self._draft_file.unlink(missing_ok=True)

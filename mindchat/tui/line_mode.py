@@ -134,6 +134,8 @@ class LineChat:
     def loop(self) -> int:
         """Read lines until the input ends or /quit; the exit code of the last turn that failed, else 0."""
         while not self.ended:
+            for text in self._session.take_notices():
+                self._write(f"Note: {clean_line(text, 400)}\n")
             if self._prompt:
                 self._write("You: ")
             line = self._read()
@@ -217,7 +219,8 @@ def run(make_session: Callable[[], Session], *, read: Read = read_stdin, write: 
     """Chat over lines until the input ends; the exit code (contract). `prompt`: whether "You: " is written; None: if input is a terminal."""
     shown = sys.stdin.isatty() if prompt is None else prompt
     try:
-        chat = LineChat(make_session(), read, write, prompt=shown)
+        session = make_session()
+        chat = LineChat(session, read, write, prompt=shown)
     except MindChatError as error:
         write(clean(f"{error.message} {error.hint}".strip()) + "\n")
         return error.exit_code
@@ -228,6 +231,8 @@ def run(make_session: Callable[[], Session], *, read: Read = read_stdin, write: 
     except KeyboardInterrupt:
         write("\n")
         return 130
+    finally:
+        session.close()
 
 
 __all__ = ["LineChat", "run"]

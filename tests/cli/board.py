@@ -47,7 +47,11 @@ class FakeSession:
     def __init__(self, script: Callable[[str, Cancel], Iterator[Event] | Sequence[Event]]) -> None:
         self.script = script
         self.asked: list[str] = []
+        self.closed = False
         self.foreseen: tuple[Forecast | None, Extra | None] = (None, None)
+
+    def close(self) -> None:
+        self.closed = True
 
     def forecast(self) -> tuple[Forecast | None, Extra | None]:
         return self.foreseen

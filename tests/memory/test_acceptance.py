@@ -270,7 +270,7 @@ def test_d5_no_orphans_after_a_thousand_changes(world: World) -> None:
 
 def test_d10_hard_forget_leaves_no_byte(taught: Taught) -> None:
     world, memory = taught
-    from mindchat.storage.migrations import backup
+    from mindchat.storage.backups import backup
 
     world.write("other.txt", "Nothing of interest.", "Other")
     memory.recall(Query("Who is the mother of Xawery Żuławski?"))

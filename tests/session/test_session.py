@@ -232,3 +232,17 @@ def test_an_incognito_turn_is_not_timed(open_session: Open) -> None:
     session = open_session(["Fritz Lang"], incognito=True)
     list(session.ask(QUESTION))
     assert session.forecast() == (None, None)
+
+
+@pytest.mark.parametrize("kind", ["paraphrase", "summary"])
+@pytest.mark.parametrize("later", [True, False], ids=["typed", "from the start"])
+def test_incognito_keeps_no_document_in_other_words(open_session: Open, kind: str, later: bool) -> None:
+    session = open_session([" Fritz Lang"] * 40, f"layout.as={kind}", "layout.repeat=1", incognito=not later)
+    if later:
+        session.go_incognito(True)
+    list(session.ask(QUESTION))
+    assert kind in [call.kind for call in session.turns[-1].calls]
+    assert not (find_paths().cache / "rewordings.jsonl").exists()
+    kept = open_session([" Fritz Lang"] * 40, f"layout.as={kind}", "layout.repeat=1")
+    list(kept.ask(QUESTION))
+    assert (find_paths().cache / "rewordings.jsonl").is_file()

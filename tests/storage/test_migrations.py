@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from mindchat.errors import MemoryStoreError
-from mindchat.storage.migrations import CHATS, MEMORY, Schema, backup, backups, objects, open_store, statements
+from mindchat.storage.backups import backup, backups
+from mindchat.storage.migrations import CHATS, MEMORY, Schema, objects, open_store, statements
 
 from ..memory.conftest import run_together
 
@@ -49,7 +50,7 @@ def test_a_migration_keeps_rows_and_leaves_a_backup(tmp_path: Path, two: Schema)
     assert store.value("SELECT count(*) FROM meta") == 3
     assert store.value("PRAGMA user_version") == len(two.files)
     assert set(objects(two)) <= {row[0] for row in store.rows("SELECT name FROM sqlite_master")}
-    (copy,) = backups(path)
+    (copy,) = [file for file in backups(path) if f"-v{len(MEMORY.files)}-" in file.name]
     old = sqlite3.connect(copy)
     assert old.execute("SELECT count(*) FROM meta").fetchone()[0] == 3
     assert old.execute("PRAGMA user_version").fetchone()[0] == len(MEMORY.files)
@@ -124,6 +125,8 @@ def test_a_damaged_file_is_set_aside_and_the_newest_sound_backup_continues(tmp_p
 def test_a_damaged_file_without_backup_is_never_replaced_by_an_empty_one(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     fill(path)
+    for copy in backups(path):
+        copy.unlink()
     _damage(path)
     before = path.read_bytes()
     with pytest.raises(MemoryStoreError, match="damaged"):

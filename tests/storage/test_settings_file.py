@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mindchat.config import load_config
-from mindchat.errors import ConfigError
+from mindchat.errors import ConfigError, RefusedError
 from mindchat.storage.settings_file import save_setting
 
 LAYOUTS = {
@@ -57,3 +57,15 @@ def test_what_was_saved_is_what_is_loaded(tmp_path: Path) -> None:
         save_setting(path, key, value)
     config = load_config(user_file=path, environ={}).config
     assert (config.retrieve.k, config.layout.role, config.rind.first, config.rind.alpha) == (5, "assistant", False, 2.5)
+
+
+@pytest.mark.parametrize("key", ["server.url", "index.milvus"])
+@pytest.mark.parametrize("address", ["http://ada:hunter2@host:1/v1", "http://hunter2@host", "https://host/v1?api_key=hunter2"])
+def test_an_address_with_credentials_is_not_stored(tmp_path: Path, key: str, address: str) -> None:
+    path = tmp_path / "config.toml"
+    with pytest.raises(RefusedError) as refused:
+        save_setting(path, key, address)
+    assert "hunter2" not in str(refused.value) + refused.value.hint
+    assert "_env" in refused.value.hint
+    assert not path.exists()
+    save_setting(path, key, "http://host:1/v1")

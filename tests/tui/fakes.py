@@ -293,6 +293,9 @@ class FakeSession:
         self.load_error: MindChatError | None = None
         self.read_for: list[Config] = []
         self.expected: Forecast | None = None
+        self.notices: list[str] = []
+        """Repairs that somebody is to be told."""
+        self.closed = False
         self.reading = False
         """Whether reading ahead goes on until it is stopped."""
 
@@ -339,6 +342,13 @@ class FakeSession:
             yield event
             if isinstance(event, ev.LAST):
                 return
+
+    def take_notices(self) -> list[str]:
+        taken, self.notices = self.notices, []
+        return taken
+
+    def close(self) -> None:
+        self.closed = True
 
     def newest_cut(self) -> Any:
         return cut_of(self.turns[-1]) if self.turns else None

@@ -19,6 +19,8 @@ from msgspec import Struct
 
 from mindchat.config import IndexSection
 from mindchat.errors import ConfigError, ResourceError
+from mindchat.paths import private
+from mindchat.text.addresses import MASK, secrets_of, shown_address
 from mindchat.text.clean import clean_line
 
 _KEY_BYTES, _TEXT_BYTES = 64, 65_535
@@ -161,8 +163,7 @@ def clipped(terms: Sequence[bytes]) -> str:
 
 def shown(section: IndexSection) -> str:
     """The address for messages, without a password that someone wrote into it."""
-    scheme, mark, rest = section.milvus.partition("://")
-    return clean_line(scheme + mark + rest.rpartition("@")[2])
+    return shown_address(section.milvus)
 
 
 def connect(section: IndexSection) -> Any:
@@ -183,7 +184,7 @@ def connect(section: IndexSection) -> Any:
         if not uri.endswith(".db"):
             raise ConfigError(f"index.milvus is neither an address nor a file ending in .db: {shown(section)}", "For example http://localhost:19530")
         path = Path(uri).expanduser().resolve()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private(path.parent)
         uri = str(path)
     return asked(section, lambda: pymilvus.MilvusClient(uri=uri, token=token, timeout=section.milvus_timeout))
 
@@ -196,7 +197,10 @@ def asked(section: IndexSection, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except (MilvusException, grpc.RpcError, OSError, ImportError) as error:
-        reason = clean_line(str(getattr(error, "message", "") or error), 300)
+        reason = str(getattr(error, "message", "") or error)
+        for secret in secrets_of(section.milvus):
+            reason = reason.replace(secret, MASK)
+        reason = clean_line(reason, 300)
         raise ResourceError(f"Milvus at {shown(section)}: {reason}", _hint(section, f"{reason} {type(error).__name__}".lower())) from error
 
 

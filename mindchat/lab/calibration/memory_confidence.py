@@ -17,6 +17,7 @@ from mindchat.errors import UsageError
 from mindchat.lab.calibration.memory_claims import Labelled, collect, read_triples
 from mindchat.memory.learning.confidence import FEATURES, Calibration, calibration_file
 from mindchat.memory.verbs.results import Result
+from mindchat.paths import private
 from mindchat.ports import Ask
 from mindchat.storage.atomic import write_atomic
 from mindchat.storage.clock import now
@@ -151,7 +152,7 @@ def calibrate(
     What was asked stands beside it as memory-MODEL.claims.jsonl; `resume` takes that up (with a larger limit too), otherwise it starts anew.
     """
     triples, file = read_triples(path), calibration_file(folder, model)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private(file.parent)
     asked = file.with_suffix(".claims.jsonl")
     if not resume:
         asked.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from mindchat.config import Config, change, keys
 from mindchat.errors import UsageError
+from mindchat.text.addresses import without_secrets
 
 ALIASES = {
     "engine.filter": "filter",
@@ -42,8 +43,8 @@ class Arm(Struct, frozen=True):
 
 
 def flat(config: Config) -> dict[str, Any]:
-    """Every dotted key with its value."""
-    return {f"{section}.{key}": value for section, table in msgspec.to_builtins(config).items() for key, value in table.items()}
+    """Every dotted key with its value, as it may be written into run.json: addresses without credentials."""
+    return without_secrets({f"{section}.{key}": value for section, table in msgspec.to_builtins(config).items() for key, value in table.items()})
 
 
 def decisive(config: Config) -> dict[str, Any]:

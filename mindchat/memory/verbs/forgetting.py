@@ -18,7 +18,7 @@ from mindchat.memory.verbs import undo
 from mindchat.memory.verbs.outcomes import Forgotten
 from mindchat.memory.verbs.selecting import item, one, some
 from mindchat.storage.chats import ChatStore
-from mindchat.storage.migrations import backups
+from mindchat.storage.erasing import erase, left_over
 from mindchat.storage.sqlite_file import sqlite3
 from mindchat.text.folding import fold
 
@@ -61,9 +61,12 @@ def forget(
     if rows:
         _remove(memory, rows, entity, hard, everything)
     erased = chats.erase_all() if chats is not None else None
+    left: list[str] = []
     if hard:
-        _compact(memory)
-    return Forgotten(facts, hard=hard, everything=everything, project=memory.project, before=before, after=memory.store.bytes(), chats=erased)
+        erase(memory.store, "fact_fts")
+        left = [*left_over(memory.store.path), *(left_over(chats.store.path) if chats is not None else ())]
+    after = memory.store.bytes()
+    return Forgotten(facts, hard=hard, everything=everything, project=memory.project, before=before, after=after, chats=erased, left=tuple(left))
 
 
 def _select(
@@ -105,10 +108,3 @@ def _erase_traces(connection: sqlite3.Connection, row: Any) -> None:
     for event in connection.execute("SELECT id, detail FROM event WHERE detail IS NOT NULL").fetchall():
         if any(name in fold(event["detail"]) for name in names):
             connection.execute("DELETE FROM event WHERE id=?", (event["id"],))
-
-
-def _compact(memory: FactMemory) -> None:
-    memory.store.compact("fact_fts")
-    if memory.store.path is not None:
-        for copy in backups(memory.store.path):
-            copy.unlink()

@@ -81,6 +81,8 @@ class Forgotten(Result, frozen=True):
     """Bytes of the file before and after a hard forget."""
     chats: int | None = None
     """Erased chats."""
+    left: tuple[str, ...] = ()
+    """Files that still hold bytes of what was erased, one sentence each."""
 
     @property
     def exit_code(self) -> int:
@@ -104,7 +106,8 @@ class Forgotten(Result, frozen=True):
             )
             kept = "Documents are untouched." if self.chats is not None else "Chat logs and documents are untouched."
             erased = f" Erased {plural(self.chats, 'chat')}." if self.chats is not None else ""
-            return f"erased {what}, compacted ({size(self.before)} → {size(self.after)}).{erased} {kept}"
+            done = "removed" if self.left else "erased"
+            return "\n".join([f"{done} {what}, compacted ({size(self.before)} → {size(self.after)}).{erased} {kept}", *self.left])
         if len(self.facts) == 1:
             return within(f"forgot {self.facts[0].id}. It will not be saved again from the same source.", f"{command} undo")
         return within(f"forgot {plural(len(self.facts), 'fact')}. They will not be saved again from the same sources.", f"{command} undo")

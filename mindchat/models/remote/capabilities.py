@@ -115,7 +115,7 @@ def choose_model(wire: Wire, section: ModelSection, cancel: Cancel) -> tuple[str
     if len(entries) == 1 and section.name == ModelSection().name:
         return next(iter(entries.items()))
     shown = ", ".join(clean_line(id, 80) for id in list(entries)[:12])
-    raise ModelMissingError(f"The server {wire.url} has no model {clean_line(section.name, 80)}.", f"Set model.name to one of its own: {shown}.")
+    raise ModelMissingError(f"The server {wire.shown} has no model {clean_line(section.name, 80)}.", f"Set model.name to one of its own: {shown}.")
 
 
 def _window(wire: Wire, told: Mapping[str, Any], cancel: Cancel) -> int:

@@ -20,6 +20,7 @@ import httpx2
 
 from mindchat.errors import MindChatError, ServerError, WindowError
 from mindchat.ports import NEVER, Cancel
+from mindchat.text.addresses import MASK, secrets_of, shown_address
 from mindchat.text.clean import clean_line
 
 TRIES = 4
@@ -98,6 +99,9 @@ class Wire:
     def __init__(self, url: str, key: str = "", timeout: float = 120.0, pause: float = 0.5) -> None:
         """`timeout`: seconds to wait for data (0: for ever). `pause`: seconds before the second attempt, doubled for each further one."""
         self.url = url
+        self.shown = shown_address(url)
+        """The address for messages, without credentials."""
+        self._secrets = tuple(part for part in (key, *secrets_of(url)) if part)
         self._key, self._timeout, self._pause = key, timeout, pause
         limits = httpx2.Limits(max_keepalive_connections=0)  # each request its own connection: leaving one disturbs no other
         waits = httpx2.Timeout(timeout or None, connect=CONNECT_SECONDS)
@@ -142,7 +146,7 @@ class Wire:
         finally:
             lines.close()  # type: ignore[attr-defined]  # a generator
         if not ended:
-            raise ServerError(f"The server {self.url} broke off in the middle of its answer.", "Ask again; the server's log may say why.")
+            raise ServerError(f"The server {self.shown} broke off in the middle of its answer.", "Ask again; the server's log may say why.")
 
     # ── inside ──
 
@@ -160,7 +164,7 @@ class Wire:
 
     def _nonsense(self, text: str) -> ServerError:
         return ServerError(
-            f"The server {self.url} answers something that is no JSON object: {self._shown(text)}",
+            f"The server {self.shown} answers something that is no JSON object: {self._shown(text)}",
             "server.url is the address that OpenAI-compatible clients use; it usually ends in /v1.",
         )
 
@@ -193,11 +197,11 @@ class Wire:
     def _failure(self, broken: Exception) -> ServerError:
         """A connection that failed, in words."""
         if isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return ServerError(f"The server {self.url} cannot be reached.", "Check server.url, and that the server is running.")
+            return ServerError(f"The server {self.shown} cannot be reached.", "Check server.url, and that the server is running.")
         if isinstance(broken, httpx2.TimeoutException):
-            return ServerError(f"The server {self.url} sent nothing for {self._timeout:g} s.", "Raise server.timeout, or ask for less.")
+            return ServerError(f"The server {self.shown} sent nothing for {self._timeout:g} s.", "Raise server.timeout, or ask for less.")
         detail = self._shown(str(broken)) or type(broken).__name__
-        return ServerError(f"The connection to {self.url} broke: {detail}.", "Ask again; the server's log may say why.")
+        return ServerError(f"The connection to {self.shown} broke: {detail}.", "Ask again; the server's log may say why.")
 
     def _refusal(self, status: int, body: str) -> MindChatError:
         """A refusal, in words."""
@@ -205,11 +209,13 @@ class Wire:
         said = f": {detail}" if detail else "."
         if any(word in detail.lower() for word in _WINDOW_WORDS) and status not in (401, 403, 429):
             return WindowError(f"The prompt exceeds the server's window{said}", "Set model.window to the server's, lower -k or --repeat.")
-        return ServerError(f"The server {self.url} {_MEANINGS.get(status, f'answers {status}')}{said}", _HINTS.get(status, _HINT), status)
+        return ServerError(f"The server {self.shown} {_MEANINGS.get(status, f'answers {status}')}{said}", _HINTS.get(status, _HINT), status)
 
     def _shown(self, text: str) -> str:
-        """A server's words: on one line, harmless, short, and without the key, which some servers repeat."""
-        return clean_line(text.replace(self._key, "…") if self._key else text, 240)
+        """A server's words: on one line, harmless, short, and without key and password, which some servers repeat."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return clean_line(text, 240)
 
 
 _MEANINGS = {

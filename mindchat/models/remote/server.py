@@ -170,7 +170,7 @@ class ServerModel:
             self._counted(answer.get("usage"), prompt, 0)
             choices = answer.get("choices") or []
             if not choices:
-                raise ServerError(f"The server {self.wire.url} answers without a choice.", "Its log may say why.")
+                raise ServerError(f"The server {self.wire.shown} answers without a choice.", "Its log may say why.")
             drafts += [self._draft(prompt, choice, want, stop) for choice in choices[: n - len(drafts)]]
         return drafts
 
@@ -248,7 +248,9 @@ class ServerModel:
     def _finish(self, choice: Mapping[str, Any], known: Finish) -> Finish:
         reason = choice.get("finish_reason")
         if reason == "content_filter":
-            raise ServerError(f"The server {self.wire.url} holds the answer back: its filter objects.", "Ask in other words, or use another server.")
+            raise ServerError(
+                f"The server {self.wire.shown} holds the answer back: its filter objects.", "Ask in other words, or use another server."
+            )
         return FINISHES.get(str(reason), Finish.EOS) if reason else known
 
     def _numbered(self, token: Token, index: int) -> Token:

@@ -22,7 +22,7 @@ from textual.widgets import Footer, Markdown, Static
 from mindchat.commands import Reply
 from mindchat.trace import Trace, fold
 from mindchat.tui import keys
-from mindchat.tui.bridge import LOADING, Bridge, EventsArrived, Replied, SessionChanged, SessionView, StartFailed
+from mindchat.tui.bridge import LOADING, Bridge, EventsArrived, Replied, SessionChanged, SessionView, StartFailed, Told
 from mindchat.tui.drawable import FAINT, MUTED, clickable, line
 from mindchat.tui.history import PromptHistory
 from mindchat.tui.screens.compare import CompareScreen
@@ -60,6 +60,10 @@ class ChatScreen(Screen[None]):
         self._loading = Trace()
         self._newest: int | None = None
         self._command, self._since, self._broken = "", 0.0, ""
+        self._hiding = 0
+        """How many /incognito were typed and have not ended."""
+        self._unseen = False
+        """Whether one has ended whose effect the view does not show yet."""
         self._past: tuple[tuple[str, str, str], ...] | None = None
         """What stands in the transcript of the time before; None: not known yet."""
         self._current = ""
@@ -102,13 +106,18 @@ class ChatScreen(Screen[None]):
         return bool(self._command) or any(view.trace.state in ("waiting", "running") for view in self.turns.values())
 
     @property
+    def keeps(self) -> bool:
+        """Whether what is typed and copied may be written down: not while incognito, nor from the moment /incognito was typed."""
+        return not (self.view.incognito or self._hiding or self._unseen)
+
+    @property
     def newest(self) -> TurnView | None:
         """The newest turn of this session."""
         return self.turns[self._newest] if self._newest is not None else None
 
     async def on_submitted(self, event: Submitted) -> None:
         """A line from the prompt."""
-        self.prompts.add(event.text, keep=not self.view.incognito)
+        self.prompts.add(event.text, keep=self.keeps)
         if event.text.startswith("/") and not event.text.startswith("//"):
             await self.slash.run(event.text)
         elif cited := _CITED.fullmatch(event.text.strip()):
@@ -197,6 +206,7 @@ class ChatScreen(Screen[None]):
     async def on_session_changed(self, event: SessionChanged) -> None:
         """The session as it is after a job; another session id means another conversation."""
         before, self.view = self.view, event.view
+        self._unseen = False
         self.query_one(Welcome).show(event.view)
         self.query_one(MemoryPane).set_mode("incognito" if event.view.incognito else event.view.memory)
         if event.view.model != before.model and before.model and not event.view.model_ready:
@@ -244,6 +254,10 @@ class ChatScreen(Screen[None]):
             self.query_one(Welcome).display = True
         self._say_status()
 
+    async def on_told(self, event: Told) -> None:
+        """A repair or damage: it stays in the transcript."""
+        await self.note("Note", event.text, ok=False)
+
     async def on_start_failed(self, event: StartFailed) -> None:
         """No session, or no model: said in the transcript, and the prompt stays usable."""
         self._broken = event.error.message
@@ -266,6 +280,8 @@ class ChatScreen(Screen[None]):
 
     def begin_command(self, name: str) -> None:
         """The status line names the command until its last reply."""
+        if name == "incognito":
+            self._hiding += 1
         self._command = name
         self._start_clock()
         self._say_status()
@@ -283,6 +299,8 @@ class ChatScreen(Screen[None]):
             else:
                 self.notes[event.job] = await self.note(f"/{event.name}", reply.text, ok=reply.ok)
         if event.last:
+            if event.name == "incognito":
+                self._hiding, self._unseen = self._hiding - 1, True
             self._command = ""
             self.notes.pop(event.job, None)
             self._ended(Trace())
@@ -335,7 +353,7 @@ class ChatScreen(Screen[None]):
 
     def keep_draft(self) -> None:
         """An unsent text is there again at the next start."""
-        if not self.view.incognito:
+        if self.keeps:
             self.prompts.save_draft(self.query_one(Prompt).draft)
 
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ import pytest
 
 from mindchat.config import Config, change
 from mindchat.errors import ConfigError, UsageError
-from mindchat.lab.evals.arms import expand, name_of
+from mindchat.lab.evals.arms import decisive, expand, flat, name_of
 
 
 def test_every_combination_is_an_arm() -> None:
@@ -34,3 +34,10 @@ def test_bad_axes() -> None:
         expand(Config(), {"engine.max_hops": ["-1"]})
     with pytest.raises(UsageError):
         expand(Config(), {"engine.policy": []})
+
+
+@pytest.mark.parametrize("key", ["server.url", "index.milvus"])
+def test_an_arm_s_settings_hold_no_credentials(key: str) -> None:
+    config = change(Config(), key, "http://ada:hunter2@host:1/v1")
+    assert "hunter2" not in repr(flat(config)) + repr(decisive(config))
+    assert decisive(config) == decisive(change(Config(), key, "http://eve:other@host:1/v1"))

@@ -478,3 +478,19 @@ def test_white_space_around_a_key_is_not_part_of_it(around: str) -> None:
     assert key_of(ServerSection(key_env="MY_KEY"), {"MY_KEY": f"{around}sk-1{around}"}) == "sk-1"
     with pytest.raises(ConfigError, match="MY_KEY is empty"):
         key_of(ServerSection(key_env="MY_KEY"), {"MY_KEY": around})
+
+
+@pytest.mark.parametrize("trouble", ["nobody", "refuses", "nonsense", "breaks", "unknown model"])
+@pytest.mark.parametrize("credentials", ["ada:hunter2@", "hunter2@", "ada:hunter2%21@"])
+def test_no_error_of_a_server_repeats_the_credentials_of_its_address(fake: FakeServer, trouble: str, credentials: str) -> None:
+    url = fake.url.replace("://", f"://{credentials}")
+    fake.ids = ["served"]
+    if trouble == "nobody":
+        url = f"http://{credentials}127.0.0.1:9/v1"
+    refusals = [(400, "no, ada:hunter2!"), *[(401, '{"error": "hunter2! is wrong"}')] * 9]
+    fake.status = {"refuses": refusals, "nonsense": [(200, "hunter2!")] * 9}.get(trouble, [])
+    fake.cut_after = 1 if trouble == "breaks" else -1
+    name = "other" if trouble == "unknown model" else "served"
+    with pytest.raises((ServerError, ModelMissingError)) as failed:
+        run(ServerModel.connect(ServerSection(url=url), ModelSection(name=name), environ={}))
+    assert "hunter2" not in failed.value.message + failed.value.hint

@@ -127,6 +127,7 @@ def _model(setup: Setup) -> Iterator[Finding]:
     if setup.config.server.url:
         yield Finding("info", "model", f"{name} on the server {setup.config.server.url}")
         return
+    yield from (Finding("fail", "model", found) for found in wiring.open_store(setup.config, setup.paths).findings(name))
     present = wiring.open_store(setup.config, setup.paths).info(name)
     if present.installed:
         yield Finding("ok", "model", f"{name} is here")

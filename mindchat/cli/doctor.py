@@ -133,6 +133,7 @@ def _model(setup: Setup) -> Iterator[Finding]:
             yield Finding("fail", "model", f"The environment variable {variable} is empty; put the server's key into it, or clear server.key_env.")
         yield Finding("info", "model", f"{name} on the server {shown_address(setup.config.server.url)}")
         return
+    yield from (Finding("fail", "model", found) for found in wiring.open_store(setup.config, setup.paths).findings(name))
     present = wiring.open_store(setup.config, setup.paths).info(name)
     if present.installed:
         yield Finding("ok", "model", f"{name} is here")

@@ -22,6 +22,7 @@ from mindchat.events import ModelLoading
 from mindchat.models import MODELS
 from mindchat.models.install.catalogue import Reference, resolve
 from mindchat.models.install.hub import stay_offline
+from mindchat.models.install.manifest import require_sound
 from mindchat.models.install.memory_estimate import Estimate, Shape, copies, fit, shape_of_entry, shape_of_folder
 from mindchat.models.install.model_store import Store
 from mindchat.models.network.torch_mapping import map_libraries
@@ -35,11 +36,12 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
 
     `progress` hears of every phase, about ten times a second while bytes move, and may raise to stop (what was fetched is kept).
     With the model present no socket is opened. Raises UsageError (unknown name), ModelMissingError (missing and not to be fetched),
-    ModelTooLargeError (it cannot fit, also before it is fetched), DownloadError, MindChatError.
+    ModelTooLargeError (it cannot fit, also before it is fetched), ResourceError (a file is damaged), DownloadError, MindChatError.
     """
     tell = progress or (lambda news: None)
     started = time.monotonic()
     folder, name = _folder(section, Store(models_folder), tell, fetch)
+    require_sound(folder, name)
     fitted = _fit(section, shape_of_folder(folder), name)
     tell(ModelLoading("loading", seconds=time.monotonic() - started))
     stay_offline()

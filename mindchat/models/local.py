@@ -19,12 +19,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mindchat.config import ModelSection
 from mindchat.errors import CapabilityError, ModelMissingError, WindowError
-from mindchat.models import damage
 from mindchat.models.decode.chat_templates import PLAIN_STOP, ChatFormat, Rendered
 from mindchat.models.decode.detokenizer import Vocabulary
 from mindchat.models.decode.greedy import Greedy, Request
 from mindchat.models.decode.sampling import Sampler, Spread
 from mindchat.models.decode.scoring import score_options, span_attention
+from mindchat.models.install import damage
 from mindchat.models.network import prepared_weights, projections
 from mindchat.models.network.arithmetic import quickest_step
 from mindchat.models.network.backbone import Backbone

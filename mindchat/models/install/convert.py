@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from mindchat import child_process
 from mindchat.errors import MindChatError, ModelMissingError, ModelTooLargeError
-from mindchat.models import damage
+from mindchat.models.install import damage
 from mindchat.models.install.download import TICK
 from mindchat.models.install.hub import OFFLINE
 from mindchat.models.install.manifest import CONVERTER, Manifest, read_manifest, settle, write_manifest

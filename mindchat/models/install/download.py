@@ -7,7 +7,6 @@ Does not own: which URLs (registry, hub) and what happens to the files (store).
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 import time
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from mindchat.errors import DownloadError
-from mindchat.models.install.manifest import settle
+from mindchat.models.install.manifest import settle, sha256_of
 from mindchat.text.clean import clean_line
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ class Remote(Struct, frozen=True):
     """Empty if the server names none."""
     size: int = 0
     """0 if unknown."""
+    most: int = 0
+    """Bytes that are taken at most where the size is unknown; 0: any number."""
     headers: dict[str, str] = {}
 
 
@@ -106,12 +107,6 @@ def disk_error(error: OSError, path: Path, needed: int) -> DownloadError:
             f"The disk is full: {path} needs {megabytes(needed)}.", "What was fetched is kept; free some space and pull again, it goes on from there."
         )
     return DownloadError(f"{path} cannot be written: {error.strerror or error}.", "Check the folder's permissions, or set paths.models.")
-
-
-def sha256_of(path: Path) -> str:
-    """The file's SHA-256, hexadecimal."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def fetch(client: httpx2.Client, remote: Remote, target: Path) -> Iterator[int]:
@@ -198,19 +193,26 @@ def _request(client: httpx2.Client, remote: Remote, part: Path, held: int) -> It
         if status == 206 and held and not goes_on:
             part.unlink()
             raise _RetryLater("the server sent another range")
-        yield from _receive(response, part, held if goes_on else 0)
+        yield from _receive(response, remote, part, held if goes_on else 0)
 
 
-def _receive(response: httpx2.Response, part: Path, held: int) -> Iterator[int]:
-    last = 0.0
+def _receive(response: httpx2.Response, remote: Remote, part: Path, held: int) -> Iterator[int]:
+    last, most = 0.0, remote.size or remote.most
     with part.open("ab" if held else "wb") as handle:
         for block in response.iter_raw():
-            handle.write(block)
             held += len(block)
+            if most and held > most:
+                break
+            handle.write(block)
             if (now := time.monotonic()) - last >= TICK:
                 handle.flush()
                 last = now
                 yield held
+    if most and held > most:
+        part.unlink()
+        raise DownloadError(
+            f"{remote.name} does not end where it should: more than {megabytes(most)} arrive.", "Try again; if it repeats, do not trust that server."
+        )
     yield held
 
 

@@ -10,19 +10,42 @@ from __future__ import annotations
 import functools
 import os
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from mindchat.errors import DownloadError, UsageError
 from mindchat.models.install.download import Remote
+from mindchat.models.install.manifest import MARKER, is_plain
 from mindchat.text.clean import clean_line
 
 if TYPE_CHECKING:
     import httpx2
 
 _WANTED = ("*.safetensors", "*.json", "*.model", "*.jinja", "merges.txt", "vocab.txt", "LICENSE*", "NOTICE*", "USE_POLICY*")
+MOST = 32 << 20
+"""Bytes of the hub's answer about a repository."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
+
+
+class _Large(Struct, frozen=True):
+    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}\\Z")] | None = None
+    size: Annotated[int, Meta(ge=0)] | None = None
+
+
+class _File(Struct, frozen=True):
+    rfilename: str
+    size: Annotated[int, Meta(ge=0)] | None = None
+    lfs: _Large | None = None
+
+
+class _Told(Struct, frozen=True):
+    """What is read of the hub's answer. The revision becomes a folder's name, so it must be a commit and cannot be a path."""
+
+    sha: Annotated[str, Meta(pattern="^[0-9a-f]{4,64}\\Z")]
+    siblings: tuple[_File, ...]
+    cardData: dict[str, Any] | None = None
 
 
 class Listing(Struct, frozen=True):
@@ -59,42 +82,55 @@ def list_files(client: httpx2.Client, repo: str) -> Listing:
     token = get_token()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        response = client.get(f"{constants.ENDPOINT}/api/models/{repo}", params={"blobs": "true"}, headers=headers)
+        status, body = _ask(client, f"{constants.ENDPOINT}/api/models/{repo}", headers)
     except httpx2.HTTPError as error:
         raise DownloadError(
             f"The model hub cannot be reached: {clean_line(str(error), 160) or type(error).__name__}.",
             "Check the network; models from the package registry (`mindchat models list`), folders and .gguf files work without the hub.",
         ) from error
-    if response.status_code != 200:
-        raise _refused(repo, response.status_code)
+    if status != 200:
+        raise _refused(repo, status)
     try:
-        told = response.json()
-        revision, siblings = str(told["sha"]), told["siblings"]
-        chosen = tuple(_remote(item, hf_hub_url(repo, str(item["rfilename"]), revision=revision), headers) for item in _choose(siblings))
-    except (ValueError, KeyError, TypeError) as error:
+        told = msgspec.json.decode(body, type=_Told)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DownloadError(f"The hub's answer about {repo} makes no sense.", "Check HF_ENDPOINT, or try again later.") from error
-    return _usable(Listing(repo, revision, chosen, _licence(told)))
+    chosen = tuple(_remote(item, hf_hub_url(repo, item.rfilename, revision=told.sha), headers) for item in _choose(told.siblings))
+    return _usable(Listing(repo, told.sha, chosen, _licence(told.cardData or {})))
 
 
-def _choose(siblings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Files of the top folder that a model needs."""
-    names = [str(item["rfilename"]) for item in siblings]
+def _ask(client: httpx2.Client, url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    """Status and body. Raises DownloadError for a body without end, and what the client raises."""
+    body = bytearray()
+    with client.stream("GET", url, params={"blobs": "true"}, headers={**headers, "Accept-Encoding": "identity"}) as response:
+        for block in response.iter_bytes():
+            body += block
+            if len(body) > MOST:
+                raise DownloadError("The hub's answer does not end.", "Check HF_ENDPOINT, or try again later.")
+        return response.status_code, bytes(body)
+
+
+def _choose(siblings: tuple[_File, ...]) -> list[_File]:
+    """Files of the top folder that a model needs, each name once."""
+    siblings = tuple({item.rfilename.lower(): item for item in siblings}.values())
+    names = [item.rfilename for item in siblings]
     whole = any(fnmatch(name, "model*.safetensors") for name in names)
     # Mistral's repositories hold the same weights twice
     return [
         item
         for item, name in zip(siblings, names, strict=True)
-        if "/" not in name and "\\" not in name and any(fnmatch(name, wish) for wish in _WANTED) and not (whole and fnmatch(name, "consolidated*"))
+        if is_plain(name)
+        and name.lower() != MARKER
+        and any(fnmatch(name, wish) for wish in _WANTED)
+        and not (whole and fnmatch(name, "consolidated*"))
     ]
 
 
-def _remote(item: dict[str, Any], url: str, headers: dict[str, str]) -> Remote:
-    large = item.get("lfs") or {}
-    return Remote(str(item["rfilename"]), url, str(large.get("sha256") or ""), int(item.get("size") or large.get("size") or 0), headers)
+def _remote(item: _File, url: str, headers: dict[str, str]) -> Remote:
+    large = item.lfs or _Large()
+    return Remote(item.rfilename, url, large.sha256 or "", item.size or large.size or 0, headers=headers)
 
 
-def _licence(told: dict[str, Any]) -> str:
-    card = told.get("cardData") or {}
+def _licence(card: dict[str, Any]) -> str:
     stated = card.get("license_name") if card.get("license") == "other" else card.get("license")
     return clean_line(str(stated or "unknown"), 80)
 

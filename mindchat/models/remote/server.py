@@ -24,7 +24,7 @@ from mindchat.events import ModelLoading
 from mindchat.models.decode.stop_strings import Tail
 from mindchat.models.remote.capabilities import Abilities, address_of, find_out, key_of, settings_of
 from mindchat.models.remote.http_client import Wire
-from mindchat.models.remote.replies import FINISHES, Assembler, Echo, Reader, scored_of
+from mindchat.models.remote.replies import FINISHES, Allowance, Assembler, Echo, Reader, choices_of, scored_of
 from mindchat.models.remote.server_scoring import elect
 from mindchat.ports import NEVER, Cancel
 from mindchat.values import Choice, Draft, Finish, Finished, Piece, Prefilled, Prompt, Signal, Span, StreamItem, Token
@@ -170,8 +170,8 @@ class ServerModel:
             self._counted(answer.get("usage"), prompt, 0)
             choices = answer.get("choices") or []
             if not choices:
-                raise ServerError(f"The server {self.wire.shown} answers without a choice.", "Its log may say why.")
-            drafts += [self._draft(prompt, choice, want, stop) for choice in choices[: n - len(drafts)]]
+                raise self._empty()
+            drafts += [self._draft(prompt, choice, want, stop, limit) for choice in choices[: n - len(drafts)]]
         return drafts
 
     def choose(self, prompt: Prompt, options: Sequence[str], *, cancel: Cancel = NEVER) -> Sequence[Choice]:
@@ -191,16 +191,21 @@ class ServerModel:
         """One unstreamed answer of one token with `more` fields: the whole body. Counts it."""
         answer: dict[str, Any] = self.wire.post(CHAT, {**self._body(prompt, frozenset(), 1), **more}, cancel)
         self._counted(answer.get("usage"), prompt, 1)
+        if not answer.get("choices"):
+            raise self._empty()
         return answer
+
+    def _empty(self) -> ServerError:
+        return ServerError(f"The server {self.wire.shown} answers without a choice.", "Its log may say why.")
 
     def _events(
         self, prompt: Prompt, want: frozenset[Signal], limit: int, stop: Sequence[str], total: int, cancel: Cancel
     ) -> Iterator[Prefilled | Token | Finished]:
         """The answer as it comes: Prefilled, unnumbered tokens, Finished."""
         counting = settings_of("instruct", 0, self.abilities.counts)
-        events = self.wire.stream(CHAT, {**self._body(prompt, want, limit), **counting, "stream": True}, cancel)
+        events = self.wire.stream(CHAT, {**self._body(prompt, want, limit), **counting, "stream": True}, limit, cancel)
         reader, usage, made, finish = self._reader(prompt, want, stop), None, 0, Finish.EOS
-        begun = False
+        allowance, begun, ended = Allowance(limit), False, False
         try:
             for event in events:
                 if not begun:
@@ -208,14 +213,16 @@ class ServerModel:
                     self._used[0] += total  # whoever asks for usage() in the middle of a stream gets the estimate; _settle corrects it
                     yield Prefilled(total, total, 0, 0.0)
                 usage = event.get("usage") or usage
-                for choice in event.get("choices") or ():
-                    for token in reader.feed(choice.get("delta") or {}, scored_of(choice)):
+                for choice in choices_of(event, ended):
+                    said, scored = allowance.grant(choice.get("delta") or {}, scored_of(choice))
+                    for token in reader.feed(said, scored):
                         made += 1
                         self._used[2] += 1
                         yield token
+                    ended = bool(choice.get("finish_reason"))
                     finish = self._finish(choice, finish)
-                if reader.stopped:
-                    finish = Finish.STOP
+                if reader.stopped or allowance.exceeded:
+                    finish = Finish.STOP if reader.stopped else Finish.LENGTH
                     break
             for token in reader.close():
                 made += 1
@@ -235,12 +242,14 @@ class ServerModel:
 
     def _reader(self, prompt: Prompt, want: frozenset[Signal], stop: Sequence[str]) -> Reader:
         want = want & self._provides
-        echo = prompt.messages[-1].text if self.abilities.mode == "instruct" and _is_open(prompt) else ""
+        opened = bool(prompt.messages) and prompt.messages[-1].role == "assistant"
+        echo = prompt.messages[-1].text if self.abilities.mode == "instruct" and opened else ""
         return Reader(Assembler(logprob=Signal.LOGPROB in want, entropy=Signal.ENTROPY in want), Echo(echo), Tail([s for s in stop if s]))
 
-    def _draft(self, prompt: Prompt, choice: Mapping[str, Any], want: frozenset[Signal], stop: Sequence[str]) -> Draft:
+    def _draft(self, prompt: Prompt, choice: Mapping[str, Any], want: frozenset[Signal], stop: Sequence[str], limit: int) -> Draft:
         reader = self._reader(prompt, want, stop)
-        found = [*reader.feed(choice.get("message") or {}, scored_of(choice)), *reader.close()]
+        said, scored = Allowance(limit).grant(choice.get("message") or {}, scored_of(choice))
+        found = [*reader.feed(said, scored), *reader.close()]
         tokens = tuple(self._numbered(token, i) for i, token in enumerate(found))
         finish = Finish.STOP if reader.stopped else self._finish(choice, Finish.EOS)
         return Draft("".join(token.text for token in tokens), tokens, None, finish)
@@ -291,7 +300,3 @@ class ServerModel:
             elif begun:
                 messages.append({"role": "user", "content": _BEGIN + begun})
         return messages
-
-
-def _is_open(prompt: Prompt) -> bool:
-    return bool(prompt.messages) and prompt.messages[-1].role == "assistant"

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mindchat.errors import CapabilityError, ServerError
 from mindchat.models.remote.capabilities import Abilities
-from mindchat.models.remote.replies import FLOOR, scored_of
+from mindchat.models.remote.replies import FLOOR, scored_of, value_of
 from mindchat.ports import Cancel
 from mindchat.values import Choice, Message, Prompt, Text
 
@@ -74,7 +74,7 @@ def _exact(model: Askable, prompt: Prompt, option: str, cancel: Cancel) -> Choic
         if not isinstance(entry, dict) or not entry:
             continue
         scored = next(iter(entry.values()))
-        total += max(float(scored.get("logprob") or 0.0), FLOOR)
+        total += value_of(scored.get("logprob") or 0.0)
         count += 1
         left -= len(str(scored.get("decoded_token") or ""))
     if left > 0:
@@ -86,8 +86,7 @@ def _alternatives(model: Askable, prompt: Prompt, words: str, seen: dict[str, To
     """The likeliest tokens behind the prompt and these words."""
     if words not in seen:
         more = {"logprobs": True, "top_logprobs": model.abilities.top}
-        choices = model.one(extended(prompt, words), more, cancel).get("choices") or [{}]
-        scored = scored_of(choices[0])
+        scored = scored_of(model.one(extended(prompt, words), more, cancel)["choices"][0])
         seen[words] = scored[0].top if scored else ()
     return seen[words]
 

@@ -158,3 +158,11 @@ def test_eta_follows_the_recent_rate() -> None:
         left = eta(100 + 10 * second, 1000, now=float(second))
     assert left == pytest.approx((1000 - 490) / 10)
     assert eta(500, 0, now=41.0) is None
+
+
+@pytest.mark.parametrize("bound", [{"size": 1000}, {"most": 1000}])
+def test_a_file_that_goes_on_is_given_up(site: Any, client: Any, tmp_path: Path, bound: dict[str, int]) -> None:
+    url = site.put("/file", BODY)
+    with pytest.raises(DownloadError, match="does not end where it should"):
+        list(fetch(client, Remote("file", url, **bound), tmp_path / "file"))
+    assert not list(tmp_path.iterdir())

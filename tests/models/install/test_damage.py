@@ -13,10 +13,10 @@ import pytest
 
 from mindchat.config import ModelSection
 from mindchat.errors import MindChatError, ModelMissingError, ModelTooLargeError
-from mindchat.models import damage
+from mindchat.models.install import damage
 from mindchat.models.loader import open_model
 
-from .conftest import FAMILIES, byte_level_tokenizer, tiny_model
+from ..conftest import FAMILIES, byte_level_tokenizer, tiny_model
 
 pytestmark = pytest.mark.slow
 

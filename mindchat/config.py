@@ -2,7 +2,7 @@
 
 Owns: Config (the packaged config.toml parses to exactly Config()), merging by precedence, naming the winner of each key, and
 complaints with file, line and nearest key. Does not own: what a setting does (each room reads its own section).
-Precedence, highest first (contract): flag · --set · MINDCHAT_SECTION__KEY · ./mindchat.toml · user's config.toml · default.
+Precedence, highest first: flag · --set · MINDCHAT_SECTION__KEY · ./mindchat.toml · user's config.toml · default.
 """
 
 from __future__ import annotations

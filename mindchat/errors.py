@@ -1,6 +1,6 @@
 """The tree of errors that a user may meet, each with a hint and an exit code.
 
-Owns: the classes below and their exit codes (contract, "Exit codes"). Does not own: printing them (cli, tui).
+Owns: the classes below and their exit codes. Does not own: printing them (cli, tui).
 
 MindChatError                   1  failed or refused
 ├── ConfigError                 2  a setting, flag or key is wrong

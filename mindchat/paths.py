@@ -1,6 +1,6 @@
 """Where MindChat keeps things.
 
-Owns: the homes (contract, "Homes and settings"). Does not own: what is in them.
+Owns: the homes (the folders of models, data, settings and caches). Does not own: what is in them.
 MINDCHAT_HOME puts everything under one folder; without it platformdirs decides. Folders are created 0700 on demand.
 """
 

@@ -1,6 +1,6 @@
 """The only interpretation of an event stream: fold(trace, event) -> trace, and the report made from a finished trace.
 
-Owns: Trace and its parts, fold, report (the shape of `ask --json`, contract), what steps are called, how missing
+Owns: Trace and its parts, fold, report (the shape of `ask --json`), what steps are called, how missing
 names and pages are told. Does not own: rendering, storage, metrics.
 Screens, the command line and the evaluation all read a Trace; none of them keeps state from events by itself.
 """
@@ -308,7 +308,7 @@ def cut_of(trace: Trace) -> Cut | None:
 
 
 def counts(trace: Trace) -> dict[str, Any]:
-    """The counters of the contract. `generated_discarded` are retracted tokens; tokens of side calls are in `generated_side`."""
+    """The object `counts` of `ask --json`. `generated_discarded` are retracted tokens; tokens of side calls are in `generated_side`."""
     calls = Counter(call.kind for call in trace.calls)
     generated = sum(call.generated for call in trace.calls)
     return {
@@ -355,7 +355,7 @@ def _hop_report(hop: HopView) -> dict[str, Any]:
 
 
 def found_report(passage: Passage) -> dict[str, Any]:
-    """Why a passage was found, in the contract's form."""
+    """Why a passage was found, as `ask --json` prints it."""
     found = passage.found or Found()
     return {"passage": foreign_id(passage), "by": found.by, "name": found.name, "from": found.source}
 
@@ -409,7 +409,7 @@ def _evidence_report(trace: Trace) -> dict[str, Any]:
 
 
 def report(trace: Trace) -> dict[str, Any]:
-    """The object of `ask --json` (contract). Only "timing" may differ between two equal runs."""
+    """The object of `ask --json`. Only "timing" may differ between two equal runs."""
     started, answer = trace.started, trace.answer
     shown = {
         "question": trace.question,

@@ -11,7 +11,7 @@ VERSION_FLAGS = (["--version"], ["-V"])
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code (contract, "Exit codes")."""
+    """Run one command and return its exit code (errors.py)."""
     arguments = sys.argv[1:] if argv is None else argv
     if arguments in VERSION_FLAGS:
         from mindchat import __version__

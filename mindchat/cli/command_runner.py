@@ -1,6 +1,6 @@
 """The outer edge of every command: streams, signals, the log, and the one place where failures become exit codes.
 
-Owns: run, exit codes (contract), what an error looks like on either stream, the log file. Does not own: any command.
+Owns: run, exit codes (errors.py), what an error looks like on either stream, the log file. Does not own: any command.
 Catching broadly is right here and nowhere else in the command line: whatever arrives becomes one sentence, and the rest is in the log.
 """
 
@@ -135,7 +135,7 @@ def told_here(hint: str) -> str:
 
 
 def write_failure(failure: MindChatError, arguments: list[str], partial: object = None) -> None:
-    """As the contract says: an object with --json, a last event with --events, a sentence and a hint otherwise."""
+    """An object with --json, a last event with --events, a sentence and a hint otherwise."""
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--events" in before:
         event = TurnFailed(failure.code, failure.message, told_here(failure.hint), failure.exit_code)

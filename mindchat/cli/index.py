@@ -240,7 +240,7 @@ def _place(passage: Passage, hits: Sequence[Passage]) -> str:
 
 
 def _hit(passage: Passage, also: Sequence[str]) -> dict[str, Any]:
-    """The contract's form."""
+    """One passage, as `index search --json` prints it."""
     fields = ("rank", "score", "document", "title", "start", "end", "text", "page", "heading")
     plain = msgspec.to_builtins(passage)
     return (

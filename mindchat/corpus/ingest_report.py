@@ -1,6 +1,6 @@
 """News of an ingestion, and its report.
 
-Owns: the events that ingest yields and the contract's JSON of add, sync and remove. Does not own: showing them.
+Owns: the events that ingest yields and the JSON of add, sync and remove. Does not own: showing them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class IngestProgress(Struct, frozen=True, tag_field="type"):
 
 
 class IngestReport(Struct, frozen=True):
-    """The contract's result of add, sync and remove."""
+    """What add, sync or remove did."""
 
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class IngestReport(Struct, frozen=True):
     """Gone as a whole; their documents are kept and still found."""
 
     def to_json(self) -> dict[str, object]:
-        """The contract's form."""
+        """The object that `index add --json` prints, as do sync and remove."""
 
         def pairs(items: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
             return [{"path": path, "reason": reason} for path, reason in items]

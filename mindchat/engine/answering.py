@@ -1,6 +1,6 @@
 """What can be said about a finished answer: where it stands in the passages, and how unsure its words were.
 
-Owns: citations (contract: by span, exact then folded; by the model's own [n]), names of a question, names that were not read about, uncertainty.
+Owns: citations (by span, exact then folded; by the model's own [n]), names of a question, names that were not read about, uncertainty.
 Does not own: generating it, the verdict (engine.verdict).
 """
 

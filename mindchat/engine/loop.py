@@ -1,7 +1,7 @@
 """The one loop. Every policy runs on it, so that comparisons share prompts, memory, retriever and counters.
 
 Owns: Engine.run and what may go wrong in it. Does not own: the steps (engine.turn), decisions, wording, stores. No threads, no printing.
-Source: MIND §3 (methods.md A6), resolved by methods.md A5; deviations are listed in DESIGN.md.
+Source: MIND §3. Where the paper is silent or contradicts itself, DESIGN.md (Decisions) says what was chosen.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ MOST = 24
 LONGEST = 80
 """Characters of a candidate."""
 BONUS = 0.2
-"""Nats per token in favour of what stands in a passage; 0.1 to 0.3 choose the same on the 25 questions that it was set on (DESIGN.md)."""
+"""Nats per token in favour of what stands in a passage; 0.1 to 0.3 choose the same on the 25 questions that it was set on (MEASUREMENTS.md)."""
 YES_NO = ("yes", "no")
 
 

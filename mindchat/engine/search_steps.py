@@ -1,7 +1,7 @@
 """The steps of one search: memory, then the index, and what of both stands in the prompt; each yields events and returns its result.
 
 Owns: names that no document has, recall before search, which passages and facts are new, how many stay. Does not own: the query (policies),
-ranking (corpus), what memory holds, the window (engine.budget). Source: MIND §3.4 (memory first); methods.md A6.
+ranking (corpus), what memory holds, the window (engine.budget). Source: MIND §3.4 (memory first).
 """
 
 from __future__ import annotations

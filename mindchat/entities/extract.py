@@ -1,8 +1,8 @@
 """Extraction of entities and relations from question, reasoning and the flagged sentence.
 
 Owns: the call, the tolerant parse, the fallback to spans, the placing of each name in the draft. Does not own: filtering.
-Source: MIND §3.1 (what is asked); the one-line form and the fallback are ours (methods.md A5 13, 14: the paper prints no format, and small
-models break JSON).
+Source: MIND §3.1 (what is asked); the one-line form and the fallback are ours (the paper prints no format, and small models
+break JSON).
 """
 
 from __future__ import annotations

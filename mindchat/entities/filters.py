@@ -1,7 +1,7 @@
 """The entity filters: none, chain of thought, confidence, both in the paper's order, and a choice by question type.
 
 Owns: keep or drop, with a reason for each. Does not own: extraction, the facts that memory keeps (memory.filter).
-Source: MIND §3.3 and Eq 4; methods.md A5 15-21, 35. Anchors (names of the question) are never dropped by confidence: none was measured.
+Source: MIND §3.3 and Eq 4; DESIGN.md D14. Anchors (names of the question) are never dropped by confidence: none was measured.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ConfidenceAndChainOfThought:
         self._conf = Confidence(config)
 
     def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
-        """Survivors of both; if none is left, the most confident entity is rescued and counted (methods.md A5 21)."""
+        """Survivors of both; if none is left, the most confident entity is rescued and counted (both together may drop all)."""
         first, rescued = self._cot.keep(found, hop, ask)
         second = {s.entity: s for s in self._conf.keep([s.entity for s in first if s.kept], hop, ask)[0]}
         sifted = [second.get(s.entity, s) for s in first]

@@ -2,8 +2,8 @@
 
 Owns: FEATURES and how each is measured. Does not own: what they weigh (answerable), the search, the counts of words in the index (corpus).
 Source: ours: how much of the question's rare words is covered, whether its names are what a passage is about, and whether what is asked of them is
-stated beside them. No feature uses the search's own scores, so that the fit holds for every engine. Of 33 candidates these 13 were left by
-dropping, one at a time, the feature without which the fit lost least.
+stated beside them. No feature uses the search's own scores, so that the fit holds for every engine. Candidates were
+dropped one at a time, always the feature without which the fit lost least.
 """
 
 from __future__ import annotations

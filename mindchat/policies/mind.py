@@ -1,7 +1,7 @@
 """MIND: RIND decides when, the filtered entities decide what.
 
 Owns: the policies mind, rind-fixed and rind-entropy. Does not own: scores (rind), queries (queries), memory.
-Source: MIND §3.2-3.4; methods.md A6.
+Source: MIND §3.2-3.4; where the paper is silent, DESIGN.md D5 and D8 to D14.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """RIND: the score of every word of a sentence and the threshold it is held against.
 
 Owns: S = H · a · s and θ (Eq 3), from a draft's measured signals. Does not own: measuring, what is done about a trigger.
-Source: MIND §3.2 Eq 1-3; S is never defined in the paper, so DRAGIN's product is used (arXiv:2403.10081 Eq 3; methods.md A5 1-12):
+Source: MIND §3.2 Eq 1-3; S is never defined in the paper, so DRAGIN's product is used (arXiv:2403.10081 Eq 3; DESIGN.md, Glossary):
 H_word = mean entropy of its tokens (nats), a_word = maximum attention received (Eq 2), s = 0 for stop words, punctuation and anchors.
 An anchor (a content word that the question has too) cannot be what the model guessed; it still counts in θ's means and for `min_words`.
 """

@@ -3,7 +3,7 @@
 Owns: which words of a turn's news are recorded, fit() over them, the small file a fit is kept in, applying it to the settings.
 Does not own: running questions (evals).
 Why: S is a product and θ a sum, and both move with the model's entropies; DRAGIN's thresholds differ by a factor of two between models of one
-family (methods.md B4), so a number fitted on one model says nothing about another.
+family (DRAGIN, Table 9), so a number fitted on one model says nothing about another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Policies that do not look at the model: never, once before the first word, after every n sentences, after every n tokens.
 
 Owns: none, once (single retrieval, SR-RAG), sentences (FS-RAG for n = 1), tokens (FL-RAG; the schedules of IC-RALM and RETRO).
-Does not own: adaptive decisions. Source: DRAGIN §4.2 names the baselines; methods.md B5, D6.
+Does not own: adaptive decisions. Source: DRAGIN §4.2 names the baselines; tokens is the schedule of IC-RALM (arXiv:2302.00083).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: the import of the SQLite driver, PRAGMAs, one connection a thread, write transactions, locking, compaction.
 Does not own: the schema and its versions (migrations.py), or what stands in the tables.
-Source: SQLite "Write-Ahead Logging" (the WAL-reset bug is in 3.7.0 to 3.51.2; fixed in 3.51.3, 3.50.7 and 3.44.6); measurements in DESIGN.md.
+Source: SQLite "Write-Ahead Logging" (the WAL-reset bug is in 3.7.0 to 3.51.2; fixed in 3.51.3, 3.50.7 and 3.44.6); measurements in MEASUREMENTS.md.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ def run(
     state: Path | None = None,
     keymap: Mapping[str, str] | None = None,
 ) -> int:
-    """Show the chat until the user leaves; the exit code (contract).
+    """Show the chat until the user leaves; the exit code (errors.py).
 
     `make_session` runs in the engine thread after the first frame. `state`: folder of prompt history, draft and last-copy.txt; None: nothing is
     written. `keymap`: binding id → keys.

@@ -216,7 +216,7 @@ def write_stdout(text: str) -> None:
 
 
 def run(make_session: Callable[[], Session], *, read: Read = read_stdin, write: Write = write_stdout, prompt: bool | None = None) -> int:
-    """Chat over lines until the input ends; the exit code (contract). `prompt`: whether "You: " is written; None: if input is a terminal."""
+    """Chat over lines until the input ends; the exit code (errors.py). `prompt`: whether "You: " is written; None: if input is a terminal."""
     shown = sys.stdin.isatty() if prompt is None else prompt
     try:
         session = make_session()

@@ -16,6 +16,7 @@ from mindchat.config import keys
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DESIGN = (ROOT / "mindchat" / "DESIGN.md").read_text(encoding="utf-8")
+MEASUREMENTS = (ROOT / "mindchat" / "MEASUREMENTS.md").read_text(encoding="utf-8")
 
 
 def command_lines(text: str) -> list[str]:
@@ -49,7 +50,7 @@ def test_every_command_of_the_readme_is_understood(line: str) -> None:
         command.make_parser(typer.Context(command)).parse_args(list(words))
 
 
-@pytest.mark.parametrize("text", [README, DESIGN], ids=["README", "DESIGN"])
+@pytest.mark.parametrize("text", [README, DESIGN, MEASUREMENTS], ids=["README", "DESIGN", "MEASUREMENTS"])
 def test_settings_that_prose_names_exist(text: str) -> None:
     sections = {key.split(".")[0] for key in keys()}
     named = {match for match in re.findall(r"`([a-z]+\.[a-z_0-9]+)(?: ?=[^`]*)?`", text) if match.split(".")[0] in sections}
@@ -60,3 +61,31 @@ def test_settings_that_prose_names_exist(text: str) -> None:
 def test_every_command_of_the_contract_is_there() -> None:
     wanted = {"chat", "ask", "index", "memory", "sessions", "models", "eval", "trace", "config", "paths", "doctor"}
     assert wanted <= set(COMMANDS)
+
+
+def test_the_documents_keep_their_lengths() -> None:
+    assert len(README.split()) <= 900
+    assert len(DESIGN.splitlines()) <= 300
+
+
+def test_the_map_has_every_room() -> None:
+    rooms = {path.stem for path in (ROOT / "mindchat").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    listed = {name.strip() for row in re.findall(r"^\| ([a-z_ ·]+) \|", DESIGN, re.MULTILINE) for name in row.split("·")}
+    assert sorted(rooms - {"__init__", "__main__"} - listed) == []
+
+
+def test_decisions_are_numbered_in_order() -> None:
+    numbers = [int(found) for found in re.findall(r"^\* \*\*D(\d+) · ", DESIGN, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_code_cites_only_decisions_that_exist() -> None:
+    known = set(re.findall(r"\*\*(D\d+) · ", DESIGN))
+    cited = {
+        name
+        for path in (ROOT / "mindchat").rglob("*.py")
+        for line in re.findall(r"DESIGN\.md ([^).]*)", path.read_text(encoding="utf-8"))
+        for name in re.findall(r"D\d+", line)
+    }
+    assert cited
+    assert sorted(cited - known) == []

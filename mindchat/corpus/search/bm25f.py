@@ -23,7 +23,7 @@ FIELDS = ("title", "text")
 
 
 class Params(Struct, frozen=True):
-    """The three numbers of the formula (config section [index]); how the defaults were chosen is written in DESIGN.md."""
+    """The three numbers of the formula (config section [index]); how the defaults were chosen is written in MEASUREMENTS.md."""
 
     k1: float = 1.6
     """Saturation of repeated terms, ≥ 0."""

@@ -44,7 +44,7 @@ def study(
     if check:
         if stale:
             names = ", ".join(path.name for path in stale)
-            raise OutOfDateError(f"Out of date: {names}.", "mindchat eval study README.md mindchat/DESIGN.md writes them anew.")
+            raise OutOfDateError(f"Out of date: {names}.", "mindchat eval study README.md mindchat/MEASUREMENTS.md writes them anew.")
         return
     for path in stale:
         write_atomic(path, wanted[path].encode())

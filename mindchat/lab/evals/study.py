@@ -1,4 +1,4 @@
-"""The study: result tables of README and DESIGN, rendered from the kept result folders and from nothing else.
+"""The study: result tables of README and MEASUREMENTS, rendered from the kept result folders and from nothing else.
 
 Owns: study.toml (which tables exist), finding their folders, the blocks between markers in documents, the figures. Does not own: how a table looks
 (study_tables.py), the numbers (summary.py, detect.py, chain_report.py), whose the folders are (kept_results.py writes them).

@@ -2,7 +2,7 @@
 
 Owns: the wording of the question and p_true. Does not own: what follows from it (confidence.py).
 The options are the claimed object, other spans of its type in the passage, and "unknown"; p_true is the object's share of their probability.
-A yes/no question about each claim was tried first: the small default model said yes to claim and distractors alike (see DESIGN.md).
+A yes/no question about each claim was tried first: the small default model said yes to claim and distractors alike (DESIGN.md D24).
 """
 
 from __future__ import annotations

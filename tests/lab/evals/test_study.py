@@ -25,7 +25,7 @@ from .scripted import ScriptedSession
 from .test_report import reply
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = [ROOT / "README.md", ROOT / "mindchat" / "DESIGN.md"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "mindchat" / "MEASUREMENTS.md"]
 SPEC = """
 [[table]]
 id = "policies"
@@ -166,7 +166,7 @@ def test_a_wrong_list_of_tables_is_named(tmp_path: Path, body: str | None, words
 
 
 def test_the_documents_say_what_the_results_say() -> None:
-    """README and DESIGN hold no result table that `mindchat eval study README.md mindchat/DESIGN.md` would change."""
+    """README and MEASUREMENTS hold no result table that `mindchat eval study README.md mindchat/MEASUREMENTS.md` would change."""
     blocks = study.blocks(study.home())
     assert blocks
     for path in DOCUMENTS:

@@ -1,6 +1,6 @@
 """JSON lines: a corpus of {"id", "title", "text"} lines, or any objects.
 
-Owns: telling the two apart by the first line, and complaining about single lines. Does not own: the contract's form (contract, index).
+Owns: telling the two apart by the first line, and complaining about single lines. Does not own: the form of a corpus line (DESIGN.md, Glossary).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def test_names_that_are_there_give_no_event() -> None:
 
 
 def test_a_rewritten_question_is_what_counts() -> None:
-    history = (("Who directed Metropolis?", "Fritz Lang"),)
+    history = (("Who directed Metropolis?", "Fritz Lnag"),)
     tape = ["Where was Fritz Lnag born?", *TAPE]
     events = run("And where was he born?", tape, retriever=MemoryIndex(WORLD), history=history)
     assert [item.name for event in of(events, ev.NamesAbsent) for item in event.absent] == ["Fritz Lnag"]

@@ -98,7 +98,7 @@ class QuerySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[retrieve]"""
 
-    k: Positive = 3
+    k: Positive = 5
     keep: Literal["replace", "accumulate"] = "accumulate"
     max_passages: Positive = 8
     links: Literal["on", "off"] = "on"
@@ -128,6 +128,8 @@ class AnswerSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
     max_tokens: Positive = 32
     full_tokens: Positive = 256
     reasoning: bool = True
+    refuse: Literal["on", "off"] = "on"
+    typed: Literal["on", "off"] = "on"
 
 
 class MemorySection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):

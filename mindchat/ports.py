@@ -237,6 +237,8 @@ class Policy(Protocol):
     """0: judged sentence by sentence; n: in units of n tokens, wherever they end."""
     cap: int
     """Most passages in the prompt; 0: retrieve.max_passages."""
+    searches: bool
+    """Whether it ever looks into the documents."""
 
     def lay(self, prompt: Prompt) -> Prompt:
         """The reasoning prompt in this method's own format; most methods share the loop's. Pure, and keeps the accepted words."""

@@ -191,6 +191,11 @@ class Session:
             self._engine = self._build_engine(self.config, self.rooms, self._model)
         return self._engine
 
+    def _unrefusing(self) -> Engine:
+        """An engine for one turn that asks the model whatever the documents hold."""
+        assert self._model is not None
+        return self._build_engine(settings.change(self.config, "answer.refuse", "off"), self.rooms, self._model)
+
     def read_ahead(self, *, cancel: Cancel = NEVER) -> int:
         """Have the loaded model read what every question of these settings begins with; the tokens of it, 0 if there is nothing to gain.
 
@@ -207,10 +212,10 @@ class Session:
 
     # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ask(self, text: str, *, cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[Event]:
+    def ask(self, text: str, *, cancel: Cancel = NEVER, as_typed: bool = False, anyway: bool = False) -> Iterator[Event]:
         """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last. Filters and phrases of the text hold for its searches.
 
-        `as_typed`: no standalone form takes the question's place.
+        `as_typed`: no standalone form takes the question's place. `anyway`: the model is asked also where the documents do not seem to say.
         """
         sought = parse(text)
         if not sought.text.strip():
@@ -220,7 +225,8 @@ class Session:
             self.id = chats.create(self.rooms.project, text)
             self._apply(self.config)  # memory now learns under this conversation's id
         turn = chats.begin_turn(self.id, text) if chats is not None and self.id else None
-        yield from self._recorded(self._events(sought, cancel, as_typed), Trace(), lambda trace, news: self._finish(text, trace, news, turn), turn)
+        news = self._events(sought, cancel, as_typed, anyway)
+        yield from self._recorded(news, Trace(), lambda trace, events: self._finish(text, trace, events, turn), turn)
 
     def take_notices(self) -> list[str]:
         """Repairs and damage of the stores and the index that nobody has been told yet; whoever calls shows them. A turn tells them itself."""
@@ -266,11 +272,11 @@ class Session:
                 finish(trace, recorded)
             yield event
 
-    def _events(self, sought: Sought, cancel: Cancel, as_typed: bool) -> Iterator[Event]:
+    def _events(self, sought: Sought, cancel: Cancel, as_typed: bool, anyway: bool) -> Iterator[Event]:
         try:
             yield from self.load(cancel=cancel)
             yield from self._settle(cancel)
-            engine = self._ready()
+            engine = self._unrefusing() if anyway else self._ready()
         except Interrupted:
             yield TurnCancelled("", "loading")
             return
@@ -350,10 +356,10 @@ class Session:
             return
         yield from engine.more(cut, cancel=cancel)
 
-    def retry(self, *, cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[Event]:
+    def retry(self, *, cancel: Cancel = NEVER, as_typed: bool = False, anyway: bool = False) -> Iterator[Event]:
         """Ask the newest question again, also one that was asked before this program opened the conversation.
 
-        `as_typed`: without a standalone form in its place.
+        `as_typed`, `anyway`: as for ask().
         """
         question = self.newest_question
         if question is None:
@@ -361,7 +367,7 @@ class Session:
         answered = self.turns[-1].answer is not None if self.turns else self.past[-1][2] == "done"
         if self.history and answered:
             self.history.pop()
-        return self.ask(question, cancel=cancel, as_typed=as_typed)
+        return self.ask(question, cancel=cancel, as_typed=as_typed, anyway=anyway)
 
     @property
     def newest_question(self) -> str | None:

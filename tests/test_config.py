@@ -70,7 +70,7 @@ def test_every_default_survives_being_given_as_text(key: str) -> None:
 def test_precedence_and_origins(tmp_path: Path) -> None:
     user, project = tmp_path / "config.toml", tmp_path / "mindchat.toml"
     user.write_text("[retrieve]\nk = 4\nmax_passages = 9\n[rind]\nalpha = 2.0\nbeta = 3.0\n[gate]\nentropy = 0.7\n")
-    project.write_text("[retrieve]\nk = 5\n[rind]\nalpha = 2.5\nbeta = 3.5\n")
+    project.write_text("[retrieve]\nk = 4\n[rind]\nalpha = 2.5\nbeta = 3.5\n")
     loaded = load_config(
         user_file=user,
         project_file=project,
@@ -170,7 +170,7 @@ def test_environment_reads_only_settings() -> None:
 
 
 FREE = [
-    "[retrieve]\nk = 5",
+    "[retrieve]\nk = 4",
     "[layout]\nrepeat = 2",
     '[engine]\nfilter = "none"',
     '[ui]\ntheme = "nord"',

@@ -47,6 +47,7 @@ def ask(
     cot: Annotated[bool | None, typer.Option("--cot", help="Ask the model to think in steps after the copies.")] = None,
     inside: Annotated[list[Path] | None, typer.Option("--in", metavar="PATH", help="Search only documents under this path.")] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither use nor learn facts.")] = False,
+    anyway: Annotated[bool, typer.Option("--answer-anyway", help="Ask the model also where your documents do not seem to say.")] = False,
     session: options.SessionId = None,
     continue_: options.Continue = False,
     incognito: options.Incognito = False,
@@ -70,6 +71,7 @@ def ask(
         "layout.as": as_,
         "layout.cot": cot,
         "engine.seed": seed,
+        "answer.refuse": "off" if anyway else None,
     }
     cancel = Cancel(timeout)
     setup = load(sets or [], flags)

@@ -94,10 +94,10 @@ def export(session: Session, args: str) -> Iterator[Reply]:
 
 
 def retry(session: Session, args: str) -> Iterator[Reply]:
-    """Ask the newest question again; `typed`: in the words that were typed."""
+    """Ask the newest question again; `typed`: in the words that were typed; `anyway`: also where the documents do not seem to say."""
     if session.newest_question is None:
         raise UsageError("There is no question to repeat.", "Ask one first.")
-    yield Reply(action="retry", data=args.strip() == "typed")
+    yield Reply(action="retry", data=args.split())
 
 
 def more(session: Session, args: str) -> Iterator[Reply]:
@@ -167,7 +167,13 @@ COMMANDS = (
     Command("rename", "/rename TITLE", "name this conversation", rename),
     Command("fork", "/fork", "go on in a copy of this conversation", fork),
     Command("export", "/export [FILE.md|FILE.json]", "write this conversation to a file", export),
-    Command("retry", "/retry [typed]", "ask the newest question again; typed: as it was typed", retry, lambda _: ["typed"]),
+    Command(
+        "retry",
+        "/retry [typed] [anyway]",
+        "ask again; typed: as typed; anyway: though documents do not say",
+        retry,
+        lambda _: ["typed", "anyway"],
+    ),
     Command("more", "/more", "go on with an answer that was cut", more),
     Command("edit", "/edit", "put the newest question back into the prompt", edit),
     Command("compare", "/compare KEY=VALUE…", "ask the newest question under other settings, side by side", compare),

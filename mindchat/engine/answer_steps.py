@@ -23,7 +23,8 @@ from mindchat.engine.full import Written, explain, in_sentences, joined_citation
 from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, answer_room, decide, thinking_layout, thinking_room
-from mindchat.engine.verdict import verdict
+from mindchat.engine.refusal import NOTHING_SAID, too_little
+from mindchat.engine.verdict import carrying, verdict
 from mindchat.events import Event
 from mindchat.prompts.core import continued, extraction
 from mindchat.text.clean import clean, clean_line
@@ -32,9 +33,6 @@ from mindchat.values import Answer, Channel, Citation, Draft, Finish, Harvest, P
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
-
-NOTHING_SAID = "Your documents do not say."
-"""What people read when the documents hold no answer; `short` keeps the model's words."""
 
 
 class Said(Struct, frozen=True):
@@ -66,6 +64,8 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
         turn.basis = turn.parts.policy.basis(turn.hop, turn.ask)
         yield from turn.ask.drain()
     yield from choose(turn)
+    if (refused := too_little(turn)) is not None:
+        return refused
     reading = yield from decide(turn)
     full = turn.config.answer.style == "full"
     if full and turn.words.open(turn.hop.question) and not turn.config.layout.cot:  # thinking ends in a short answer (Table 7)
@@ -93,14 +93,16 @@ def _ended(turn: Turn, said: Said, written: Written | None) -> Generator[Event, 
         yield ev.DraftAccepted(said.text, "answer", 0 if said.overruled else len(said.draft.tokens))
     else:
         yield ev.DraftAccepted(clean(written.draft.text), "answer", len(written.draft.tokens))
-    carrying = citations if written is None else _carrying(citations, located, short, written)
-    word, why = verdict(turn.hop.question, carrying, grounds, turn.words, abstained=abstained)
+    bearing = citations if written is None else _bearing(citations, located, short, written)
+    word, why = verdict(turn.hop.question, bearing, grounds, turn.words, abstained=abstained)
+    about = carrying(turn.hop.question, grounds, turn.words)
+    citations = tuple(citation for citation in citations if citation.passage in about)
     unsupported = len(written.unsupported) if written is not None else 0
     text = NOTHING_SAID if abstained else said.text if written is None else written.text
     return Answer(text, short, abstained, word, citations, why, None, 0 if abstained else _cut_after(said, written), unsupported)
 
 
-def _carrying(citations: tuple[Citation, ...], located: tuple[Citation, ...], short: str, written: Written) -> tuple[Citation, ...]:
+def _bearing(citations: tuple[Citation, ...], located: tuple[Citation, ...], short: str, written: Written) -> tuple[Citation, ...]:
     """The citations that bear the answer itself: of passages in which it stands, none if the sentence that gives it stands in no passage."""
     if any(locate(short, sentence) is not None for sentence in written.unsupported):
         return ()

@@ -39,6 +39,7 @@ def choose(turn: Turn) -> Iterator[Event]:
         chosen = ()
     else:
         turn.hop = replace(turn.hop, passages=shown(passages, chosen))
+    turn.rarity_known = counts is not None
     words = sum(len(passage.read.split()) for passage in turn.hop.passages)
     yield ev.EvidenceChosen(chosen, words, sum(len(passage.text.split()) for passage in passages), turn.answerable)
 

@@ -21,11 +21,12 @@ from mindchat.engine.claims import check, unmarked
 from mindchat.engine.drafting import UNFINISHED
 from mindchat.engine.generation import generate
 from mindchat.engine.reading import Reading, answer_room, full_layout
+from mindchat.engine.verdict import carrying
 from mindchat.errors import WindowError
 from mindchat.events import Event
 from mindchat.prompts.core import continued, explanation
 from mindchat.text.clean import clean
-from mindchat.values import Answer, Citation, Cut, Draft, Finish, Kept, Message, Prompt, Text
+from mindchat.values import Answer, Citation, Cut, Draft, Finish, Kept, Message, Passage, Prompt, Text
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
@@ -91,10 +92,17 @@ def written(turn: Turn, prompt: Prompt, draft: Draft, whole: str, short: str = "
     if draft.finish is Finish.LENGTH:
         *sentences, last = turn.words.sentences(raw) or [""]
         done, tail = ("".join(sentences), f"{unmarked(last)}{UNFINISHED}") if not turn.words.finished(raw) else (raw, UNFINISHED)
-    found = check(done, turn.grounds(turn.hop).passages, turn.words, turn.hop.question)
+    found = check(done, _citable(turn), turn.words, turn.hop.question)
     between = "\n" * (len(done) - len(done.rstrip("\n")))
     text = f"{found.text}{between}{tail if between or not found.text else ' ' + tail.lstrip()}".strip() if tail else found.text
     return Written(prompt, draft, text, short, found.citations, found.unsupported)
+
+
+def _citable(turn: Turn) -> tuple[Passage, ...]:
+    """What was read, by the prompt's numbers; a passage that is not about the question carries no sentence."""
+    read = turn.grounds(turn.hop).passages
+    about = carrying(turn.hop.question, read, turn.words)
+    return tuple(passage if passage.id in about else replace(passage, title="", heading="", text="", shown=()) for passage in read)
 
 
 def without_repeats(text: str, turn: Turn) -> str:

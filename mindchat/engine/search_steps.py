@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.engine.budget import remembered
+from mindchat.engine.refusal import read_names
 from mindchat.errors import IndexMissingError
 from mindchat.events import Event
 from mindchat.ports import KnowsNames
@@ -34,6 +35,7 @@ def missing_names(turn: Turn) -> Iterator[Event]:
     with contextlib.suppress(IndexMissingError):
         if absent := retriever.absent(turn.hop.question, turn.words):
             yield ev.NamesAbsent(absent)
+            yield from read_names(turn, absent)
 
 
 def look_up(turn: Turn, query: Query, *, repeated: bool = False, joins: bool = False) -> Generator[Event, None, int]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.config import Config
-from mindchat.engine import answer_steps, follow_up, full
+from mindchat.engine import answer_steps, follow_up, full, refusal
 from mindchat.engine.budget import Fitted, Layout, fit, recent
 from mindchat.engine.drafting import UNFINISHED, SentenceStream, beginning, joined
 from mindchat.engine.metered_model import MeteredAsk
@@ -30,6 +30,8 @@ from mindchat.prompts.side import rewrite_prompt
 from mindchat.text.clean import clean, clean_line
 from mindchat.text.language import language
 from mindchat.values import (
+    Absent,
+    Answer,
     Answerable,
     Budget,
     Cut,
@@ -94,6 +96,10 @@ class Turn:
         """Whether a sentence was withdrawn for good: then the answer rests on the passages alone."""
         self.answerable: Answerable | None = None
         """What the search alone says of the question, once the evidence is chosen."""
+        self.rarity_known = False
+        """Whether it was judged with the counts of words that its fit is for."""
+        self.absent: tuple[Absent, ...] = ()
+        """Names of the question that no document has."""
         self.as_typed = False
         """Whether a follow-up keeps its words."""
         self.phase = "start"
@@ -119,13 +125,17 @@ class Turn:
         yield from self.look_back()
         yield from self.rewrite()
         yield from missing_names(self)
-        yield from self.begin()
-        if self.parts.policy.reasons:
-            yield from self.reason()
-        answer = yield from answer_steps.answer(self)
+        answer = refusal.names_missing(self) or (yield from self.answered_from_documents())
         yield from self.learn()
         now = time.monotonic()
         yield ev.AnswerReady(answer, self.stop, now - self.started, (self.first_token or now) - self.started)
+
+    def answered_from_documents(self) -> Generator[Event, None, Answer]:
+        """Search, reason, answer."""
+        yield from self.begin()
+        if self.parts.policy.reasons:
+            yield from self.reason()
+        return (yield from answer_steps.answer(self))
 
     def more(self, cut: Cut) -> Iterator[Event]:
         """Nothing but the rest of an answer that was cut."""

@@ -1,7 +1,7 @@
 """The verdict over an answer, in words: whether what was read carries it.
 
-Owns: which passages are about the question, and the verdict that follows from the citations. Does not own: citations (engine.answering), the
-number beside the verdict (values.Trust), the words people read (mindchat.trace).
+Owns: which passages are about the question, the verdict that follows from the citations, which citations are shown. Does not own: citations
+(engine.answering), the number beside the verdict (values.Trust), the words people read (mindchat.trace).
 Source: ours. A passage is about the question if it has one of its names, or if its title stands in a passage that is: that is how the answer's
 document is reached in a question of several hops.
 """
@@ -9,7 +9,7 @@ document is reached in a question of several hops.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from mindchat.engine.answering import asked_names, folded_words, locate
 from mindchat.text.clean import clean_line
@@ -28,10 +28,18 @@ def about(question: str, read: Sequence[Passage], words: Language) -> frozenset[
     found = {p.id for p in read if (_names(names, p) if names else _shares(question, p, words))}
     while True:
         texts = [p.text for p in read if p.id in found]
-        linked = {p.id for p in read if p.id not in found and any(_links(text, p.title) for text in texts)}
+        linked = {p.id for p in read if p.id not in found and (_led(p, found) or any(_links(text, p.title) for text in texts))}
         if not linked:
             return frozenset(found)
         found |= linked
+
+
+def carrying(question: str, read: Sequence[Passage], words: Language) -> frozenset[str]:
+    """Ids of the passages that may be cited: about the question, or named in it by a link. All of them if the question has no name."""
+    if not asked_names(question, words):
+        return frozenset(passage.id for passage in read)
+    linked = {p.id for p in read if p.found is not None and p.found.by == "link" and p.found.source is None}
+    return about(question, read, words) | linked
 
 
 def _names(names: Sequence[str], passage: Passage) -> bool:
@@ -51,6 +59,11 @@ def _shares(question: str, passage: Passage, words: Language) -> bool:
     asked = {word[:_STEM] for word in folded_words(question) if words.content(word)}
     held = {word[:_STEM] for word in folded_words(f"{passage.title}\n{passage.text}")}
     return bool(asked) and 2 * len(asked & held) >= len(asked)
+
+
+def _led(passage: Passage, found: Set[str]) -> bool:
+    """Whether the search came to a passage by a name that stands in one of the others."""
+    return passage.found is not None and passage.found.by == "link" and passage.found.source in found
 
 
 def _links(text: str, title: str) -> bool:

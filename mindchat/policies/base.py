@@ -24,6 +24,7 @@ class Base:
     accumulates = True
     tokens = 0
     cap = 0
+    searches = True
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -21,12 +21,14 @@ class NoRetrieval(Base):
 
     name = "none"
     reasons = False
+    searches = False
 
 
 class Once(NoRetrieval):
     """One search with the question, then the answer."""
 
     name = "once"
+    searches = True
 
     def before(self, hop: TurnState, ask: Ask) -> Query | None:
         """The question."""

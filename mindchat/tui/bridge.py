@@ -199,9 +199,9 @@ class Bridge:
         """Queue a question; its turn id."""
         return self._queue_turn(lambda session, cancel: session.ask(text, cancel=cancel))
 
-    def retry(self, as_typed: bool = False) -> int:
+    def retry(self, as_typed: bool = False, anyway: bool = False) -> int:
         """Queue the newest question again; its turn id."""
-        return self._queue_turn(lambda session, cancel: session.retry(cancel=cancel, as_typed=as_typed))
+        return self._queue_turn(lambda session, cancel: session.retry(cancel=cancel, as_typed=as_typed, anyway=anyway))
 
     def turn(self, begin: Callable[[Session, Cancel], Iterator[Event]]) -> int:
         """Queue anything that yields a turn's events; its turn id."""

@@ -198,7 +198,7 @@ class LineChat:
         elif action == "ask" and reply.data:
             self.turn(lambda cancel: self._session.ask(str(reply.data), cancel=cancel))
         elif action == "retry":
-            self.turn(lambda cancel: self._session.retry(cancel=cancel, as_typed=bool(reply.data)))
+            self.turn(lambda cancel: self._session.retry(cancel=cancel, as_typed="typed" in reply.data, anyway="anyway" in reply.data))
         elif action == "more":
             self.turn(lambda cancel: self._session.more(cancel=cancel), self._session.turns[-1] if self._session.turns else NOTHING)
 

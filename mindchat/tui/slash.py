@@ -150,7 +150,7 @@ class Slash:
         await self._chat.ask(str(data))
 
     async def _retry(self, _: str, data: Any) -> None:
-        await self._chat.retry(as_typed=bool(data))
+        await self._chat.retry(as_typed="typed" in data, anyway="anyway" in data)
 
     async def _more(self, _: str, __: Any) -> None:
         await self._chat.more()

@@ -91,7 +91,7 @@ def test_without_an_index_or_a_search_there_is_no_evidence() -> None:
 
 
 def test_a_search_that_finds_nothing_answers_nothing() -> None:
-    (chosen,) = of(run("Who sang Xyzzy?", ["nobody"], *ONCE, retriever=MemoryIndex(WORLD)), ev.EvidenceChosen)
+    (chosen,) = of(run("Who sang Xyzzy?", ["nobody"], *ONCE, "answer.refuse=off", retriever=MemoryIndex(WORLD)), ev.EvidenceChosen)
     assert chosen.evidence == ()
     assert chosen.answerable is not None
     assert not chosen.answerable.enough
@@ -106,7 +106,9 @@ def test_the_report_tells_where_the_evidence_stands() -> None:
 
 
 def test_what_is_not_there_is_seen_before_any_model_call() -> None:
-    events = list(engine(["nobody"], *ONCE, retriever=MemoryIndex(WORLD)).run("Who composed the opera The Glass Heron of Vostronia?"))
+    events = list(
+        engine(["nobody"], *ONCE, "answer.refuse=off", retriever=MemoryIndex(WORLD)).run("Who composed the opera The Glass Heron of Vostronia?")
+    )
     (chosen,) = of(events, ev.EvidenceChosen)
     assert chosen.answerable is not None
     assert not chosen.answerable.enough

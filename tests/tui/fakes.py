@@ -282,6 +282,7 @@ class FakeSession:
         self.past: tuple[tuple[str, str, str], ...] = ()
         self.script, self.pause = script, pause
         self.typed: list[bool] = []
+        self.anyway: list[bool] = []
         """Of each retry, whether it was to keep its words."""
         self.rest: list[ev.Event] = []
         """What going on with a cut answer brings."""
@@ -360,7 +361,8 @@ class FakeSession:
             yield event
         self.turns[-1] = trace
 
-    def retry(self, *, cancel: Cancel = NEVER, as_typed: bool = False) -> Iterator[ev.Event]:
+    def retry(self, *, cancel: Cancel = NEVER, as_typed: bool = False, anyway: bool = False) -> Iterator[ev.Event]:
+        self.anyway.append(anyway)
         self.typed.append(as_typed)
         return self.ask(self.newest_question or "", cancel=cancel)
 

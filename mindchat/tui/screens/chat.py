@@ -129,13 +129,13 @@ class ChatScreen(Screen[None]):
         """Ask the session; while a turn runs, the question waits its turn."""
         await self._begin(text, self.bridge.ask(text))
 
-    async def retry(self, *, as_typed: bool = False) -> None:
-        """Ask the newest question again; `as_typed`: without a standalone form in its place."""
+    async def retry(self, *, as_typed: bool = False, anyway: bool = False) -> None:
+        """Ask the newest question again; `as_typed`, `anyway`: as for Session.ask."""
         question = self.newest.question if self.newest is not None else self.view.past[-1][0] if self.view.past else None
         if question is None:
             await self.note("", "There is no question to repeat.", ok=False)
         else:
-            await self._begin(question, self.bridge.retry(as_typed))
+            await self._begin(question, self.bridge.retry(as_typed, anyway))
 
     async def more(self) -> None:
         """Go on with the newest answer where it stands."""
@@ -442,6 +442,14 @@ class ChatScreen(Screen[None]):
             await self.retry(as_typed=True)
         else:
             self.app.notify("The newest question was asked as typed.")
+
+    async def action_anyway(self) -> None:
+        """The newest question once more, though the documents do not seem to say."""
+        answer = self.newest.trace.answer if self.newest is not None else None
+        if answer is not None and answer.verdict == "not_in_documents":
+            await self.retry(anyway=True)
+        else:
+            self.app.notify("The newest question was not refused.")
 
     def action_copy_answer(self) -> None:
         """Copy the newest answer."""

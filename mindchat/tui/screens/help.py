@@ -27,6 +27,7 @@ KEY_WORDS = {
     "Reasoning": "open or fold the reasoning",
     "Follow": "follow the newest text",
     "Ask as typed": "ask a rewritten question as it was typed",
+    "Answer anyway": "ask the model though your documents do not seem to say",
 }
 
 

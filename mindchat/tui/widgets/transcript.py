@@ -115,6 +115,7 @@ def _painted_end(trace: Trace) -> Content | None:
     sign, style = SIGNS[answer.verdict]
     rows = [line((f"✂ {cut_words(answer)}", WARN))] if answer.cut else []
     rows.append(line((f"{sign} {verdict_words(answer)}", style)))
+    rows += [line(("  Ctrl+Y or /retry anyway asks the model all the same", FAINT))] if answer.verdict == "not_in_documents" else []
     rows += [line(("  " + answer.why, MUTED))] if answer.why and (answer.verdict != "sourced" or answer.unsupported) else []
     return lines([*rows, line(("  " + " · ".join(words), FAINT))])
 

@@ -75,7 +75,7 @@ def read(folder: Path) -> tuple[Table, ...]:
     try:
         found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Spec).table
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", "Give the folder that holds study.toml: --results DIR.") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", "Give the folder that holds study.toml: --results DIR. The kept results are in the source, not in the installed package.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"{path} is wrong: {error}.", "mindchat.lab.evals.study says which fields there are.") from error
     names = [table.id for table in found]

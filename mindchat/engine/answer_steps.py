@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
 from mindchat.engine.answering import cite, locate, unread
+from mindchat.engine.auto_steps import surer
 from mindchat.engine.drafting import joined
 from mindchat.engine.evidence_steps import choose
 from mindchat.engine.full import Written, explain, in_sentences, joined_citations
@@ -72,10 +73,16 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
     if full and turn.words.open(turn.hop.question) and not turn.config.layout.cot:  # thinking ends in a short answer (Table 7)
         written = yield from in_sentences(turn, reading)
         return (yield from _ended(turn, Said(written.prompt, written.draft, written.short), written))
-    said = yield from _fitted(turn, (yield from _said(turn, reading)))
+    said = yield from _read(turn, reading)
+    if turn.parts.policy.further:
+        said = yield from surer(turn, said, lambda again: _read(turn, again))
     if full and not says_unknown(said.short):
         return (yield from _ended(turn, said, (yield from explain(turn, said.prompt, said.draft, said.short, said.overruled))))
     return (yield from _ended(turn, said, None))
+
+
+def _read(turn: Turn, reading: Reading) -> Generator[Event, None, Said]:
+    return (yield from _fitted(turn, (yield from _said(turn, reading))))
 
 
 def _fitted(turn: Turn, said: Said) -> Generator[Event, None, Said]:

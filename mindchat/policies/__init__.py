@@ -6,6 +6,7 @@ Owns: the decisions. Does not own: generation, entities, search, prompts, counti
 from __future__ import annotations
 
 POLICIES: dict[str, str] = {
+    "auto": "mindchat.policies.auto:Auto",
     "mind": "mindchat.policies.mind:Mind",
     "rind-fixed": "mindchat.policies.mind:RindFixed",
     "rind-entropy": "mindchat.policies.mind:RindEntropy",

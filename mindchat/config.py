@@ -49,7 +49,7 @@ class ModelSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class EngineSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[engine]"""
 
-    policy: str = "once"
+    policy: str = "auto"
     filter: str = "auto"
     seed: int = 0
     max_hops: NonNegative = 5

@@ -239,6 +239,8 @@ class Policy(Protocol):
     """Most passages in the prompt; 0: retrieve.max_passages."""
     searches: bool
     """Whether it ever looks into the documents."""
+    further: int
+    """Calls that may follow an answer that is not sure (engine.auto_steps)."""
 
     def lay(self, prompt: Prompt) -> Prompt:
         """The reasoning prompt in this method's own format; most methods share the loop's. Pure, and keeps the accepted words."""

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from mindchat import events as ev
 from mindchat.answers import extract_short, says_unknown
 from mindchat.engine.answering import cite, locate, unread
+from mindchat.engine.auto_steps import surer
 from mindchat.engine.drafting import joined
 from mindchat.engine.evidence_steps import choose
 from mindchat.engine.full import Written, explain, in_sentences, joined_citations
@@ -24,6 +25,7 @@ from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, answer_room, decide, thinking_layout, thinking_room
 from mindchat.engine.refusal import NOTHING_SAID, too_little
+from mindchat.engine.typed import WORDS, cut_to_span, unfit
 from mindchat.engine.verdict import carrying, verdict
 from mindchat.events import Event
 from mindchat.prompts.core import continued, extraction
@@ -71,10 +73,24 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
     if full and turn.words.open(turn.hop.question) and not turn.config.layout.cot:  # thinking ends in a short answer (Table 7)
         written = yield from in_sentences(turn, reading)
         return (yield from _ended(turn, Said(written.prompt, written.draft, written.short), written))
-    said = yield from _said(turn, reading)
+    said = yield from _read(turn, reading)
+    if turn.parts.policy.further:
+        said = yield from surer(turn, said, lambda again: _read(turn, again))
     if full and not says_unknown(said.short):
         return (yield from _ended(turn, said, (yield from explain(turn, said.prompt, said.draft, said.short, said.overruled))))
     return (yield from _ended(turn, said, None))
+
+
+def _read(turn: Turn, reading: Reading) -> Generator[Event, None, Said]:
+    return (yield from _fitted(turn, (yield from _said(turn, reading))))
+
+
+def _fitted(turn: Turn, said: Said) -> Generator[Event, None, Said]:
+    """An answer that is a sentence where a few words are asked is cut to them, if one part alone is of the asked type."""
+    if unfit(turn, said.short) != "sentence" or not (span := cut_to_span(turn, said.short)):
+        return said
+    yield ev.Notice(f"typed: {span!r} was taken of {clean_line(said.short, 80)!r}.")
+    return Said(said.prompt, said.draft, span, overruled=True)
 
 
 def _ended(turn: Turn, said: Said, written: Written | None) -> Generator[Event, None, Answer]:
@@ -95,6 +111,8 @@ def _ended(turn: Turn, said: Said, written: Written | None) -> Generator[Event, 
         yield ev.DraftAccepted(clean(written.draft.text), "answer", len(written.draft.tokens))
     bearing = citations if written is None else _bearing(citations, located, short, written)
     word, why = verdict(turn.hop.question, bearing, grounds, turn.words, abstained=abstained)
+    if word == "sourced" and written is None and (misfit := unfit(turn, short)):
+        word, why = "doubtful", WORDS[misfit]
     about = carrying(turn.hop.question, grounds, turn.words)
     citations = tuple(citation for citation in citations if citation.passage in about)
     unsupported = len(written.unsupported) if written is not None else 0

@@ -61,7 +61,7 @@ class Reading(Struct, frozen=True):
 def decide(turn: Turn) -> Generator[Event, None, Reading]:
     """How often, and what. Probes the model only for auto and core."""
     layout = turn.config.layout
-    if not turn.grounds(turn.hop).passages or layout.repeat == 0:
+    if not turn.grounds(turn.hop).passages or layout.repeat == 0 or turn.parts.policy.further:
         return Reading(0)
     if layout.repeat == "auto":
         return (yield from _while_unsure(turn))

@@ -10,6 +10,7 @@ from mindchat.plugins import Table
 POLICIES = Table(
     "mindchat.policies",
     {
+        "auto": "mindchat.policies.auto:Auto",
         "mind": "mindchat.policies.mind:Mind",
         "rind-fixed": "mindchat.policies.mind:RindFixed",
         "rind-entropy": "mindchat.policies.mind:RindEntropy",

@@ -25,6 +25,7 @@ class Base:
     tokens = 0
     cap = 0
     searches = True
+    further = 0
 
     def __init__(self, config: Config) -> None:
         self.config = config

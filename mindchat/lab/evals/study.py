@@ -21,6 +21,7 @@ from mindchat.errors import UsageError
 from mindchat.text.nearest_name import unknown
 
 SPEC = "study.toml"
+_HINT = "Give the folder that holds study.toml: --results DIR. The kept results are in the source, not in the installed package."
 _BLOCK = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 
 
@@ -75,7 +76,7 @@ def read(folder: Path) -> tuple[Table, ...]:
     try:
         found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Spec).table
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}.", "Give the folder that holds study.toml: --results DIR. The kept results are in the source, not in the installed package.") from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", _HINT) from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise UsageError(f"{path} is wrong: {error}.", "mindchat.lab.evals.study says which fields there are.") from error
     names = [table.id for table in found]

@@ -25,6 +25,7 @@ from mindchat.engine.generation import generate, shown
 from mindchat.engine.picking import echoes, pick
 from mindchat.engine.reading import Probe, Reading, answer_layout, answer_room, decide, thinking_layout, thinking_room
 from mindchat.engine.refusal import NOTHING_SAID, too_little
+from mindchat.engine.trust import trust
 from mindchat.engine.typed import WORDS, cut_to_span, unfit
 from mindchat.engine.verdict import carrying, verdict
 from mindchat.events import Event
@@ -113,11 +114,13 @@ def _ended(turn: Turn, said: Said, written: Written | None) -> Generator[Event, 
     word, why = verdict(turn.hop.question, bearing, grounds, turn.words, abstained=abstained)
     if word == "sourced" and written is None and (misfit := unfit(turn, short)):
         word, why = "doubtful", WORDS[misfit]
+    own = not said.overruled and not abstained and (written is None or written.draft is not said.draft)
+    sure = trust(turn, said.draft, short, bearing, word, grounds) if own else None
     about = carrying(turn.hop.question, grounds, turn.words)
     citations = tuple(citation for citation in citations if citation.passage in about)
     unsupported = len(written.unsupported) if written is not None else 0
     text = NOTHING_SAID if abstained else said.text if written is None else written.text
-    return Answer(text, short, abstained, word, citations, why, None, 0 if abstained else _cut_after(said, written), unsupported)
+    return Answer(text, short, abstained, word, citations, why, sure, 0 if abstained else _cut_after(said, written), unsupported)
 
 
 def _bearing(citations: tuple[Citation, ...], located: tuple[Citation, ...], short: str, written: Written) -> tuple[Citation, ...]:

@@ -24,7 +24,7 @@ from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import FORMAT, Damaged, Manifest, Store, full_disk_is_an_error
 from mindchat.corpus.search.narrow import Narrowing, scan, times_of
-from mindchat.errors import IndexMissingError
+from mindchat.errors import IndexMissingError, ResourceError
 from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage, Query, WordCounts
 
@@ -146,12 +146,33 @@ class Index:
             if name is None:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
                 self.sync()
+            else:
+                self._renew(name)
             try:
                 self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker)
             except Damaged as error:
                 self._mend(error)
                 self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker)
             return self._opened
+
+    def _renew(self, name: str) -> None:
+        """Build an index anew that an earlier version made, before it is searched: its terms are not those of today's queries.
+
+        Where that cannot be done now (another writer, a full or read-only disk), it is told, and the old index answers.
+        """
+        try:
+            manifest = self.store.manifest(name)
+        except Damaged:
+            return  # mended when it is opened
+        earlier = (manifest.analysis, manifest.format) != (VERSION, FORMAT)
+        if not earlier and manifest.graph in (0, names.VERSION) and (manifest.graph or self.retrieve.links == "off"):
+            return
+        try:
+            if not earlier:
+                self.notify("The index was made without today's name graph; it is added from the registry.")
+            self.sync()
+        except (ResourceError, OSError) as error:
+            self.notify(f"The index of an earlier version cannot be built anew now: {error}")
 
     def _current(self) -> str:
         name = self.store.current()

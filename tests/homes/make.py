@@ -1,4 +1,4 @@
-"""Makes the small home of an earlier version that tests/homes/test_old_home.py opens.
+"""Makes the small home of an earlier version that tests/homes/test_earlier_home.py opens.
 
     git archive 431b4b6 | tar -x -C OLD
     python tests/homes/make.py OLD tests/homes/431b4b6.tar.gz

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mindchat.engine.answer_steps import Said
     from mindchat.engine.turn import Turn
 
-SURE = 1.0
-"""Nats: the largest entropy of a word of an answer that is taken as sure."""
+SURE = 2.4
+"""Nats: the largest entropy of a word of an answer that is taken as sure. On the even development rows (n = 57) a third of the first answers lie above."""
 Ask = Callable[[Reading], Generator[Event, None, "Said"]]
 
 

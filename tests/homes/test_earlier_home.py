@@ -66,7 +66,10 @@ def test_a_question_is_answered_from_it(earlier: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_forgotten_is_gone(earlier: Path) -> None:
-    done = run(earlier, "memory", "forget", "Vienna", "--yes", folder=PROJECT)
+    facts = json.loads(run(earlier, "memory", "list", "--json", folder=PROJECT).stdout)
+    rows = facts["facts"] if isinstance(facts, dict) else facts
+    (uid,) = [row["id"] for row in rows if row["object"] == "Vienna"]
+    done = run(earlier, "memory", "forget", uid, "--yes", folder=PROJECT)
     assert done.returncode == 0, done.stderr
     left = run(earlier, "memory", "list", "--json", folder=PROJECT).stdout
     assert ("Vienna" in left, "Poland" in left) == (False, True)

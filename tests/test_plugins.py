@@ -98,7 +98,7 @@ def test_all_plug_ins_are_listed_with_their_state(installed: Path, tmp_path: Pat
     assert "\x1b" not in done.stdout
 
 
-TAPE = 'replies = [" Fritz Lang"]\n'
+TAPE = '[[reply]]\ntext = " Fritz Lang"\n' * 3
 
 
 def test_a_policy_of_another_package_answers(installed: Path, tmp_path: Path) -> None:
@@ -108,6 +108,8 @@ def test_a_policy_of_another_package_answers(installed: Path, tmp_path: Path) ->
     (home / "x.odd").write_text("gnaL ztirF")
     assert mindchat_command(installed, home, "index", "add", str(home / "m.md"), str(home / "x.odd")).returncode == 0
     assert "Fritz Lang" in mindchat_command(installed, home, "index", "search", "lang").stdout
+    (home / "tape.toml").write_text(TAPE, encoding="utf-8")
+    scripted = ("-m", f"scripted:{home / 'tape.toml'}", "--json", "Who directed Metropolis?")
     from mindchat.config import load_config
     from mindchat.policies import POLICIES
     from mindchat.wiring import plug
@@ -115,8 +117,11 @@ def test_a_policy_of_another_package_answers(installed: Path, tmp_path: Path) ->
     fresh = Table("mindchat.policies", POLICIES.own)
     policy = plug(fresh, "longest-word", "policy")(load_config(environ={}).config)
     assert policy.name == "longest-word"
-    refused = mindchat_command(installed, home, "ask", "--policy", "raises", "Who?")
-    assert refused.returncode == 2
+    answered = json.loads(mindchat_command(installed, home, "ask", "--policy", "longest-word", *scripted).stdout)
+    assert (answered["policy"], answered["short"]) == ("longest-word", "Fritz Lang")
+    assert [hop["subquery"] for hop in answered["hops"]] == ["Metropolis"]
+    refused = mindchat_command(installed, home, "ask", "--policy", "raises", *scripted)
+    assert refused.returncode == 2, refused.stdout + refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -35,10 +35,12 @@ def check_names(setup: Setup) -> None:
     from mindchat.entities import FILTERS
     from mindchat.models import MODELS
     from mindchat.policies import POLICIES
+    from mindchat.prompts import COMPOSERS
 
     config = setup.config
     one_of("policy", POLICIES, config.engine.policy)
     one_of("filter", FILTERS, config.engine.filter)
+    one_of("role", COMPOSERS, config.layout.role)
     if not config.server.url and config.model.name.partition(":")[0] not in MODELS:
         wiring.open_store(config, setup.paths).info(config.model.name)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
 SURE = 2.4
-"""Nats: the largest entropy of a word of an answer that is taken as sure. On the even development rows (n = 57) a third of the first answers lie above."""
+"""Nats: the largest entropy of a word of a sure answer. A third of the first answers of the even development rows (n = 57) lie above."""
 Ask = Callable[[Reading], Generator[Event, None, "Said"]]
 
 

@@ -131,7 +131,7 @@ def test_a_flag_wins_over_set(run: Run, board: Board) -> None:
         (["ask", "Who?", "-k", "0"], "expected int >= 1, got '0'"),
         (["ask", "Who?", "-k", "many"], "a valid integer"),
         (["ask", "Who?", "--repeat", "11"], "expected int <= 10"),
-        (["ask", "Who?", "--role", "narrator"], "expected user or assistant"),
+        (["ask", "Who?", "--role", "narrator"], "There is no role"),
         (["ask", "Who?", "--set", "retrieve.q=1"], "Did you mean retrieve.k?"),
         (["ask", "Who?", "--set", "retrieve"], "not of the form section.key=value"),
         (["ask", "Who?", "--timeout", "0"], "more than 0 seconds"),

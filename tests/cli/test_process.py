@@ -75,7 +75,7 @@ def documents(tmp_path: Path) -> None:
 
 
 def ask(tape: str, *more: str) -> list[str]:
-    return ["ask", "Who directed Polish-Russian War?", "-m", tape, "--policy", "once", *more]
+    return ["ask", "Who directed Polish-Russian War?", "-m", tape, "--policy", "once", "--set", "answer.refuse=off", *more]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])

@@ -262,7 +262,7 @@ async def test_compare_asks_again_and_leaves_the_session_as_it_was(stage: Any, f
         await s.say("/compare engine.policy=mind layout.repeat=0")
         await s.until(lambda: s.app.screen.id == "compare" and "≠ answers differ" in s.text())
         text = s.text()
-        assert "now: once/auto" in text
+        assert "now: auto/auto" in text
         assert "engine.policy=mind layout.repeat=0" in text
         assert "mind readonly" in text
         assert "◂ fewest" in text

@@ -312,6 +312,7 @@ async def test_a_head_start_that_fails_is_no_failure(stage: Any, fakes: Any, mon
 async def test_a_long_question_is_announced_before_it_is_asked(stage: Any, fakes: Any) -> None:
     async with stage(pause=0.05) as s:
         s.session.expected = Forecast(2000, 40, 47.0)
+        await s.say("/status")  # the screens look at the session again after each command
         await s.until(lambda: "ready, about 47 s a question" in s.text())
         await s.say(fakes.QUESTION)
         await s.until(lambda: "s of about 47 s" in s.text())

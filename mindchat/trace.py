@@ -1,4 +1,4 @@
-"""The only interpretation of an event stream: fold(trace, event) -> trace, and the report made from a finished trace.
+"""What a stream of events says: fold(trace, event) -> trace, and the report made from a finished trace.
 
 Owns: Trace and its parts, fold, report (the shape of `ask --json`), what steps are called, how missing
 names and pages are told. Does not own: rendering, storage, metrics.

@@ -1,4 +1,4 @@
-"""The plug board: from a configuration to a session, a library, a store. The only file that sees all rooms.
+"""The plug board: from a configuration to a session, a library, a store.
 
 Owns: which class stands behind which port. Does not own: any behaviour. Heavy rooms are imported when they are needed.
 """

@@ -2,7 +2,7 @@
 
 Owns: whether a question leans on the conversation, the standalone forms that rules find, the check of any standalone form, the last resort.
 Does not own: what a pronoun stands for (engine.referents), the model's form (engine.turn asks for it where the rules find none), the words of a
-language (mindchat/languages).
+language (mindchat/text/languages).
 Source: ours. A rule only moves names of the conversation into the question; it never invents a relation.
 """
 

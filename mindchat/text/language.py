@@ -149,7 +149,7 @@ def language(code: str) -> Language:
     """The language of a code such as "en"; raises ConfigError naming those that exist."""
     if code not in _known():
         known = ", ".join(sorted(_known()))
-        raise ConfigError(f"There is no language {code!r}.", f"engine.language can be {known}; more are data files in mindchat/languages.")
+        raise ConfigError(f"There is no language {code!r}.", f"engine.language can be {known}; more are data files in mindchat/text/languages.")
     return Language(code)
 
 

@@ -92,6 +92,7 @@ def at_a_desk(root: Path, model: Path) -> Desk:
         "MINDCHAT_MODEL__NAME": model.name,
         "MINDCHAT_ENGINE__POLICY": "once",
         "MINDCHAT_LAYOUT__REPEAT": "0",
+        "MINDCHAT_ANSWER__REFUSE": "off",  # the tale that a turn is stopped in stands in no document
         "OMP_NUM_THREADS": "1",
     }
     kept = {name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR", "OMP_WAIT_POLICY") if name in os.environ}

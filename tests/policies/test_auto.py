@@ -45,7 +45,7 @@ def test_an_unsure_answer_is_read_again_with_a_copy_and_the_surer_stays() -> Non
     events = turn(["Vienna{3}", "Vienna{0.1}"])
     assert ended(events) == ("Vienna", 2)
     assert [len(event.copies) for event in of(events, ev.PromptBuilt)] == [1, 2]
-    assert ended(turn(["Vienna{1.5}", "Warsaw{3}"])) == ("Vienna", 2)
+    assert ended(turn(["Vienna{2.5}", "Warsaw{3}"])) == ("Vienna", 2)
 
 
 def test_the_budget_holds() -> None:

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mindchat.errors import ResourceError
+from mindchat.storage.atomic import write_atomic
 
 CONVERTER = 1
 """Raised when a folder made by an older version must be made again."""
@@ -122,14 +123,7 @@ def _state(file: Path) -> Checked:
 
 
 def _write(folder: Path, manifest: Manifest) -> None:
-    """In one step: a reader finds the old marker or the new one."""
-    part = folder / f".{MARKER}.{os.getpid()}.part"
-    try:
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
-        settle(part)
-        part.replace(folder / MARKER)
-    finally:
-        part.unlink(missing_ok=True)
+    write_atomic(folder / MARKER, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
 
 def settle(file: Path) -> int:

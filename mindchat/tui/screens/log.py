@@ -85,7 +85,7 @@ def debug_facts(app: App[int], view: SessionView, environ: Mapping[str, str]) ->
         ("terminal", f"{app.size.width}×{app.size.height}, TERM {environ.get('TERM', '–')}, colours {app.console.color_system}, theme {app.theme}"),
         ("remote", "ssh" if environ.get("SSH_CONNECTION") else "tmux" if environ.get("TMUX") else "no"),
         ("torch", "loaded" if "torch" in sys.modules else "not loaded"),
-        ("threads", ", ".join(sorted(thread.name for thread in threading.enumerate()))),
+        ("threads", _threads()),
         ("model", f"{view.model}, {'ready' if view.model_ready else 'not ready'}, window {view.window}"),
         ("method", f"policy {view.policy}, filter {view.filter}, repeat {view.repeat}, memory {view.memory}"),
         ("library", ", ".join(f"{key} {value}" for key, value in view.library.items() if isinstance(value, int | str))),
@@ -103,3 +103,10 @@ def debug_sheet(app: App[int], view: SessionView) -> TextSheet:
         lines([line((f"{name:<10}", MUTED), value) for name, value in facts]),
         "y copies",
     )
+
+
+def _threads() -> str:
+    """How many run, and the names of the first of each kind."""
+    running = [thread.name for thread in threading.enumerate()]
+    kinds = sorted({name.split("-")[0] for name in running})
+    return f"{len(running)}: {', '.join(kinds)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import threading
 from collections.abc import Mapping
@@ -106,7 +107,7 @@ def debug_sheet(app: App[int], view: SessionView) -> TextSheet:
 
 
 def _threads() -> str:
-    """How many run, and the names of the first of each kind."""
+    """How many run, and of what kinds: numbered names are one kind."""
     running = [thread.name for thread in threading.enumerate()]
-    kinds = sorted({name.split("-")[0] for name in running})
+    kinds = sorted({re.sub(r"[-_ ]?\d.*$", "", name) for name in running})
     return f"{len(running)}: {', '.join(kinds)}"

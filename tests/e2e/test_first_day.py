@@ -42,7 +42,7 @@ def test_first_day(bare: Desk) -> None:
         assert "[1] Rivers" in answered
 
         terminal.line("[1]")
-        terminal.wait(lambda screen: all(words in screen for words in ("rivers.md", "score", "The Isar flows through Munich.")))
+        terminal.wait(lambda screen: all(words in screen for words in ("rivers.m", "score", "The Isar flows through Munich.")))
         terminal.press("Escape")
         terminal.wait(PROMPT)
 

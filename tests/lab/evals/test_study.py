@@ -175,12 +175,12 @@ def test_the_documents_say_what_the_results_say() -> None:
         text = path.read_text(encoding="utf-8")
         assert study.fill(text, blocks) == text, f"{path.name} is out of date"
     for name, body in study.figures(RESULTS).items():
-        assert (study.home() / name).read_text(encoding="utf-8") == body, f"{name} is out of date"
+        assert (RESULTS / name).read_text(encoding="utf-8") == body, f"{name} is out of date"
 
 
 def test_kept_folders_are_small_and_all_of_them_are_shown() -> None:
-    folders = {path for path in study.home().iterdir() if path.is_dir()}
-    assert {study.home() / run for table in study.read(study.home()) for run in table.runs} == folders
+    folders = {path for path in RESULTS.iterdir() if path.is_dir()}
+    assert {RESULTS / run for table in study.read(RESULTS) for run in table.runs} == folders
     for folder in folders:
         assert sum(path.stat().st_size for path in folder.iterdir()) < 200_000, f"{folder.name} is too large to be committed"
 

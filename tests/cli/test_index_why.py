@@ -39,7 +39,7 @@ def test_narration_and_report_say_by_which_name_a_passage_came(run: Any, board: 
         return [
             ev.TurnStarted(question, question, "m", "once", "none", 0, "user", "same"),
             ev.PassagesFound("q", (film, lang), 2),
-            ev.AnswerReady(Answer("Vienna", "Vienna", False, 0.9), "answered", 1.0, 0.1),
+            ev.AnswerReady(Answer("Vienna", "Vienna", False, "sourced"), "answered", 1.0, 0.1),
         ]
 
     board.script = script

@@ -5,7 +5,9 @@ Owns: the public names, loaded lazily (PEP 562), so that `import mindchat` costs
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # type checkers take it as true under this name; importing typing for it would double the cost of --version
+TYPE_CHECKING = (
+    False  # type checkers take it as true under this name; importing typing for it would double the cost of --version
+)
 if TYPE_CHECKING:
     from typing import Any
 

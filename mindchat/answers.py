@@ -1,9 +1,10 @@
 """From a model's words to the short form of its answer.
 
-Owns: extract_short (what is shown as the short answer and scored), find_stated (only a stated answer), says_unknown (refusals in words).
+Owns: extract_short (what is shown as the short answer and scored), find_stated (only a stated answer), says_unknown
+(refusals in words).
 Does not own: scoring (evals.metrics), abstention by confidence (engine). Pure; the text is data and is never evaluated.
-Source: the rule follows the phrase that IRCoT and DRAGIN prompt for, "So the answer is …" (last occurrence, to the end of the line), but keeps
-commas and abbreviations, which their extractions cut ("Washington, D.C.", "May 4, 1970").
+Source: the rule follows the phrase that IRCoT and DRAGIN prompt for, "So the answer is …" (last occurrence, to the end
+of the line), but keeps commas and abbreviations, which their extractions cut ("Washington, D.C.", "May 4, 1970").
 """
 
 from __future__ import annotations
@@ -28,17 +29,28 @@ _ABBREVIATED = re.compile(
     r"(?:\b(?:[A-Za-z]\.){1,}[A-Za-z]|\b(?:Jr|Sr|Inc|Ltd|Co|Corp|Bros|St|Mt|Ft|Dr|Mr|Mrs|Ms|Prof|Rev|Gen|Col|Lt|Sgt|Capt|Gov|Sen|Hon|Vol|Op|vs|etc|Ph\.D|Esq|approx))\Z"
 )
 _MAY_END_A_SENTENCE = re.compile(r"(?:\b(?:[A-Za-z]\.)*[A-Z]|\b(?:Jr|Sr|Inc|Ltd|Co|Corp|Bros|etc))\Z")
-_NEW_SENTENCE = re.compile(r"\s+(?:It|The|He|She|They|This|That|These|Those|His|Her|Its|Their|In|So|Therefore|Thus|However|Both|Because)\s")
+_NEW_SENTENCE = re.compile(
+    r"\s+(?:It|The|He|She|They|This|That|These|Those|His|Her|Its|Their|In|So|Therefore|Thus|However|Both|Because)\s"
+)
 _INITIAL = re.compile(r"(?:^|[\s.(])[A-Z]\Z")
-_UNSURE_INITIAL = re.compile(r"\b(?:Vitamin|Malcolm|Channel|Grade|Group|Class|Type|Plan|Hepatitis|Generation|Appendix)\s+[A-Z]\Z")
-_PAIRS = [(mark, mark) for mark in ("**", "__", '"', "'", "`", "*", "_")] + [("“", "”"), ("‘", "’"), ("(", ")"), ("\\boxed{", "}")]
+_UNSURE_INITIAL = re.compile(
+    r"\b(?:Vitamin|Malcolm|Channel|Grade|Group|Class|Type|Plan|Hepatitis|Generation|Appendix)\s+[A-Z]\Z"
+)
+_PAIRS = [(mark, mark) for mark in ("**", "__", '"', "'", "`", "*", "_")] + [
+    ("“", "”"),
+    ("‘", "’"),
+    ("(", ")"),
+    ("\\boxed{", "}"),
+]
 _MARKS = re.compile(r"(?:\s*\[\d{1,2}\])+(?=[.\s]*\Z)")
 _UNKNOWN = re.compile(
-    r"^(?:(?:it|that|this|the answer)(?:'s|’s| is)\s+)?(?:not (?:known|stated|mentioned|given|specified|provided|available|clear|enough information)"
+    r"^(?:(?:it|that|this|the answer)(?:'s|’s| is)\s+)?(?:not"
+    r" (?:known|stated|mentioned|given|specified|provided|available|clear|enough information)"
     r"|unknown|undetermined|unanswerable|insufficient (?:information|evidence|context)"
     r"|no (?:answer|information)\b.{0,60}|none of the (?:documents|passages)\b.*"
     r"|i (?:do not|don['’]t|cannot|can['’]t|could not|couldn['’]t) (?:know|tell|say|answer|determine|find).*"
-    r"|(?:it |this |that |the answer )?(?:cannot|can['’]t|can not|could not) be (?:determined|answered|found|known|inferred).*"
+    r"|(?:it |this |that |the answer )?(?:cannot|can['’]t|can not|could not) be"
+    r" (?:determined|answered|found|known|inferred).*"
     r"|the (?:documents?|passages?|context|text|information) (?:do|does|did) ?(?:not|n['’]t).*)"
     r"(?:\s+(?:in|from|by|for) (?:the|these|any|this)\b.*)?[.!]*$",
     re.IGNORECASE,
@@ -56,10 +68,11 @@ def find_stated(text: str) -> str | None:
 
 
 def extract_short(text: str) -> str:
-    """The short form of a reply: the stated answer if there is one, else the reply's first line as it would stand after "Answer:".
+    """The short form of a reply: the stated answer if there is one, else the reply's first line as it would stand after
+    "Answer:".
 
-    One line, without quotes, bold, special tokens, citation marks and one final period (an abbreviation keeps its own: "D.C.").
-    "yes, because …" gives "yes"; "" only if nothing is said.
+    One line, without quotes, bold, special tokens, citation marks and one final period (an abbreviation keeps its own:
+    "D.C."). "yes, because …" gives "yes"; "" only if nothing is said.
     """
     stated = find_stated(text)
     return stated if stated else _tidy(_visible(text))
@@ -98,7 +111,9 @@ def _first_sentence(line: str) -> str:
 
 
 def _closes_abbreviation(before: str, *, inside: bool) -> bool:
-    """Whether a period after `before` belongs to the word. A lone capital is an initial inside a line ("J. Smith"), not at its end ("Malcolm X.")."""
+    """Whether a period after `before` belongs to the word. A lone capital is an initial inside a line ("J. Smith"), not
+    at its end ("Malcolm X.").
+    """
     if _ABBREVIATED.search(before):
         return True
     return inside and _INITIAL.search(before) is not None and _UNSURE_INITIAL.search(before) is None
@@ -114,7 +129,10 @@ def _unwrap(line: str) -> str:
     """Without quotes, bold or brackets that enclose the whole, and without a period that stands outside them."""
     for _ in range(4):
         bare = line[:-1] if line.endswith(".") and line[-2:-1] in set("\"”’'*_`)}") else line
-        pair = next((p for p in _PAIRS if len(bare) > len(p[0]) + len(p[1]) and bare.startswith(p[0]) and bare.endswith(p[1])), None)
+        pair = next(
+            (p for p in _PAIRS if len(bare) > len(p[0]) + len(p[1]) and bare.startswith(p[0]) and bare.endswith(p[1])),
+            None,
+        )
         if pair is None or pair[0] in bare[len(pair[0]) : -len(pair[1])]:
             break
         line = bare[len(pair[0]) : -len(pair[1])].strip()

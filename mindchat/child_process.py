@@ -1,8 +1,10 @@
-"""The one way to start another Python interpreter: it never imports from the current folder, where anybody's files may lie.
+"""The one way to start another Python interpreter: it never imports from the current folder, where anybody's files may
+lie.
 
 Owns: the command line and the environment of child interpreters. Does not own: what they do, or how long they may take.
-`python -m` and `python -c` put the current folder first on the module path; an empty entry of PYTHONPATH means the current folder, too.
-A folder of documents with a torch.py or a sitecustomize.py would then be run. `-P` (Python 3.11) and a cleaned PYTHONPATH prevent that.
+`python -m` and `python -c` put the current folder first on the module path; an empty entry of PYTHONPATH means the
+current folder, too. A folder of documents with a torch.py or a sitecustomize.py would then be run. `-P` (Python 3.11)
+and a cleaned PYTHONPATH prevent that.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ HOME = str(Path(__file__).resolve().parents[1])
 
 
 def module_path(entries: Sequence[str], here: str) -> list[str]:
-    """The folders that a child may import from: absolute ones, without the current folder `here`, this package's own first."""
+    """The folders that a child may import from: absolute ones, without the current folder `here`, this package's own
+    first.
+    """
     kept = [entry for entry in entries if os.path.isabs(entry) and not _same(entry, here)]
     return list(dict.fromkeys([HOME, *kept]))
 
@@ -37,23 +41,31 @@ def command(arguments: Sequence[str]) -> list[str]:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment for a child that imports what this process imports, and nothing from the current folder."""
+    """This process's environment for a child that imports what this process imports, and nothing from the current
+    folder.
+    """
     path = os.pathsep.join(module_path(sys.path, os.getcwd()))
     return {**os.environ, **(more or {}), "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
-def start(arguments: Sequence[str], *, environ: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
+def start(
+    arguments: Sequence[str], *, environ: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen[bytes]:
     """Start a child interpreter; `options` are those of subprocess.Popen. Raises OSError."""
     return subprocess.Popen(command(arguments), env=environment(environ), **options)
 
 
 def run(arguments: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
-    """Start a child interpreter and wait for it; `options` are those of subprocess.run. Raises OSError, CalledProcessError."""
+    """Start a child interpreter and wait for it; `options` are those of subprocess.run. Raises OSError,
+    CalledProcessError.
+    """
     return subprocess.run(command(arguments), env=environment(), check=options.pop("check", False), **options)
 
 
 def leave_current_folder() -> None:
-    """Take the folder that `python -m mindchat` was called in from the module path; if this package lies in it, search it last."""
+    """Take the folder that `python -m mindchat` was called in from the module path; if this package lies in it, search
+    it last.
+    """
     if sys.flags.safe_path or not sys.path or not (sys.path[0] == "" or _same(sys.path[0], os.getcwd())):
         return
     del sys.path[0]

@@ -1,8 +1,9 @@
 """Every setting, its type, range and default; and where values come from.
 
-Owns: Config (the packaged config.toml parses to exactly Config()), merging by precedence, naming the winner of each key, and
-complaints with file, line and nearest key. Does not own: what a setting does (each room reads its own section).
-Precedence, highest first: flag · --set · MINDCHAT_SECTION__KEY · ./mindchat.toml · user's config.toml · default.
+Owns: Config (the packaged config.toml parses to exactly Config()), merging by precedence, naming the winner of each
+key, and complaints with file, line and nearest key. Does not own: what a setting does (each room reads its own
+section). Precedence, highest first: flag · --set · MINDCHAT_SECTION__KEY · ./mindchat.toml · user's config.toml ·
+default.
 """
 
 from __future__ import annotations
@@ -253,8 +254,22 @@ class Config(_Section, frozen=True, forbid_unknown_fields=True, kw_only=True):
     server: ServerSection = ServerSection()
 
 
-PROJECT_SECTIONS = ("ui", "rind", "filter", "query", "retrieve", "layout", "flare", "dragin", "seakr", "schedule", "gate")
-"""Sections that any folder's mindchat.toml may set: how answers look and how a question is worked on, with what the user has chosen."""
+PROJECT_SECTIONS = (
+    "ui",
+    "rind",
+    "filter",
+    "query",
+    "retrieve",
+    "layout",
+    "flare",
+    "dragin",
+    "seakr",
+    "schedule",
+    "gate",
+)
+"""Sections that any folder's mindchat.toml may set: how answers look and how a question is worked on, with what the
+user has chosen.
+"""
 PROJECT_KEYS = (
     "engine.filter",
     "engine.max_hops",
@@ -269,7 +284,9 @@ PROJECT_KEYS = (
     "answer.reasoning",
     "answer.typed",
 )
-"""Single keys of which the same holds. All others (model, server, paths, memory, index, policy …) need the user's trust in the file's content."""
+"""Single keys of which the same holds. All others (model, server, paths, memory, index, policy …) need the user's trust
+in the file's content.
+"""
 MAX_FILE_BYTES = 256 * 1024
 """Bytes of a settings file; a larger one is refused unread."""
 MAX_PROBLEMS = 20
@@ -314,7 +331,10 @@ def _line_of(text: str, section: str, key: str) -> int:
         if match := re.match(r"\s*\[([^\]]+)\]", line):
             current = match[1].strip()
             section_line = number if current == section else section_line
-        elif re.match(rf"\s*(?:{re.escape(section)}\.)?[\"']?{re.escape(key)}[\"']?\s*=", line) and current in (section, ""):
+        elif re.match(rf"\s*(?:{re.escape(section)}\.)?[\"']?{re.escape(key)}[\"']?\s*=", line) and current in (
+            section,
+            "",
+        ):
             return number
         elif current == "" and re.match(rf"\s*{re.escape(section)}\s*=", line):
             section_line = number
@@ -323,10 +343,16 @@ def _line_of(text: str, section: str, key: str) -> int:
 
 def _expected(kind: object, complaint: str) -> str:
     """msgspec's complaint in a user's words; a choice lists what can be chosen."""
-    choices = [str(choice) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
+    choices = [
+        str(choice) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
+    ]
     if choices and "Expected `int`" not in complaint and "<=" not in complaint and ">=" not in complaint:
         others = " or a number" if get_origin(kind) is not Literal else ""
-        return f"expected {', '.join(choices[:-1])} or {choices[-1]}{others}" if len(choices) > 1 else f"expected {choices[0]}{others}"
+        return (
+            f"expected {', '.join(choices[:-1])} or {choices[-1]}{others}"
+            if len(choices) > 1
+            else f"expected {choices[0]}{others}"
+        )
     return complaint.replace("`", "").replace("Expected", "expected").partition(" - at ")[0].partition(", got ")[0]
 
 
@@ -351,7 +377,9 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
     return None, f"{_expected(kind, complaint)}, got {value!r}."
 
 
-def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
+def flatten(
+    source: str, tables: Mapping[str, object], text: str = ""
+) -> tuple[list[tuple[str, Any, Origin]], list[Problem]]:
     """Checked (key, value, origin) of one source's nested tables, and every problem found."""
     known, found = keys(), []
     problems = _Problems(source)
@@ -377,7 +405,9 @@ def flatten(source: str, tables: Mapping[str, object], text: str = "") -> tuple[
 
 
 class _Problems:
-    """The problems of one source: the first ones with line and nearest key, whose search takes time, then only how many."""
+    """The problems of one source: the first ones with line and nearest key, whose search takes time, then only how
+    many.
+    """
 
     def __init__(self, source: str) -> None:
         self._source, self._first, self._more = source, list[Problem](), 0
@@ -388,7 +418,9 @@ class _Problems:
             self._more += 1
             return
         shown = clean_line(key, 80)
-        self._first.append(Problem(self._source, shown, clean_line(message, 300), line(), nearest(shown, list(known), 0.6)))
+        self._first.append(
+            Problem(self._source, shown, clean_line(message, 300), line(), nearest(shown, list(known), 0.6))
+        )
 
     def told(self) -> list[Problem]:
         """At most MAX_PROBLEMS, and one that counts the rest."""
@@ -488,7 +520,8 @@ def load_config(
     flags: Sequence[str] = (),
     strict: bool = True,
 ) -> Loaded:
-    """Merge all sources. With `strict`, the first problem raises ConfigError; otherwise problems are returned and skipped.
+    """Merge all sources. With `strict`, the first problem raises ConfigError; otherwise problems are returned and
+    skipped.
 
     `trusted`: content_hash of the project file that the user has trusted; "": none.
     """
@@ -509,7 +542,8 @@ def load_config(
     problems = [problem for _, more in layers for problem in more]
     if problems and strict:
         raise ConfigError(
-            "\n".join(str(problem) for problem in problems), "mindchat config validate lists every problem; mindchat config show, every key."
+            "\n".join(str(problem) for problem in problems),
+            "mindchat config validate lists every problem; mindchat config show, every key.",
         )
     tables: dict[str, dict[str, Any]] = {}
     origins: dict[str, Origin] = {}

@@ -86,7 +86,9 @@ class MemoryStoreError(ResourceError):
 
 
 class ServerError(ResourceError):
-    """The model server cannot be reached, refuses, or answers in a way that makes no sense. `status`: HTTP status, 0 if there is none."""
+    """The model server cannot be reached, refuses, or answers in a way that makes no sense. `status`: HTTP status, 0 if
+    there is none.
+    """
 
     code = "server"
 

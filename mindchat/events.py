@@ -1,8 +1,8 @@
 """Verbs: the typed news of one turn, as a tagged union with a strict JSON codec.
 
-Owns: every event that a turn can emit, and to_json/from_json. Does not own: their interpretation (trace.fold is the only one).
-Exactly one of AnswerReady, TurnFailed, TurnCancelled ends a turn, and nothing follows it.
-Keys named `seconds` are timings: the only part in which two equal runs may differ.
+Owns: every event that a turn can emit, and to_json/from_json. Does not own: their interpretation (trace.fold is the
+only one). Exactly one of AnswerReady, TurnFailed, TurnCancelled ends a turn, and nothing follows it. Keys named
+`seconds` are timings: the only part in which two equal runs may differ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,21 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from mindchat.values import Absent, Answer, Answerable, Channel, Evidence, Fact, Passage, Prompt, Query, Relation, Sifted, Token, Verdict
+from mindchat.values import (
+    Absent,
+    Answer,
+    Answerable,
+    Channel,
+    Evidence,
+    Fact,
+    Passage,
+    Prompt,
+    Query,
+    Relation,
+    Sifted,
+    Token,
+    Verdict,
+)
 
 
 class TurnStarted(Struct, frozen=True, tag_field="type", tag="TurnStarted"):
@@ -47,7 +61,9 @@ class ModelLoading(Struct, frozen=True, tag_field="type", tag="ModelLoading"):
 
 
 class NamesAbsent(Struct, frozen=True, tag_field="type", tag="NamesAbsent"):
-    """Names of the question that no document has; told before anything is searched or generated, and only if there are any."""
+    """Names of the question that no document has; told before anything is searched or generated, and only if there are
+    any.
+    """
 
     absent: tuple[Absent, ...]
 
@@ -237,7 +253,9 @@ class ModelAsked(Struct, frozen=True, tag_field="type", tag="ModelAsked"):
     """One finished model call."""
 
     kind: str
-    """draft, redraft, extract, filter, query, rewrite, sample, choose, attention, verify, probe, paraphrase, summary, thinking, answer …"""
+    """draft, redraft, extract, filter, query, rewrite, sample, choose, attention, verify, probe, paraphrase, summary,
+    thinking, answer …
+    """
     prompt_tokens_new: int
     prompt_tokens_cached: int
     generated: int

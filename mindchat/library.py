@@ -1,6 +1,7 @@
 """The documents that are searched now: the user's collection, or the demo while the user has indexed nothing.
 
-Owns: which collection is in force, narrowing to paths (`--in`), bringing the demo in. Does not own: reading, indexing, searching (corpus).
+Owns: which collection is in force, narrowing to paths (`--in`), bringing the demo in. Does not own: reading, indexing,
+searching (corpus).
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class DocumentLibrary:
         self.notices: list[str] = []
         """Sentences about repairs, for whoever shows them; drained by take_notices()."""
         self.count: Callable[[str], int] | None = None
-        """Tokens of a text by the loaded model's tokenizer, while one is loaded: passages are then cut to index.chunk_tokens."""
+        """Tokens of a text by the loaded model's tokenizer, while one is loaded: passages are then cut to
+        index.chunk_tokens.
+        """
         self._indexes = {self._own: self._make(folder, self._own), DEMO: self._here(folder, DEMO)}
         self._demo_ready = False
         self._looked: tuple[str, bool] | None = None
@@ -101,12 +104,16 @@ class DocumentLibrary:
         self._demo_ready = True
 
     def take_notices(self) -> list[str]:
-        """What was repaired or found damaged since the last call, in the index and in the registry under it (ports.TellsRepairs)."""
+        """What was repaired or found damaged since the last call, in the index and in the registry under it
+        (ports.TellsRepairs).
+        """
         taken, self.notices[:] = list(dict.fromkeys(self.notices)), []
         return [*(self._registry.take_notices() if isinstance(self._registry, TellsRepairs) else ()), *taken]
 
     def search(self, query: Query, k: int) -> Sequence[Passage]:
-        """At most k passages of the collection in force, only from under the paths given with --in; see SearchIndex.search."""
+        """At most k passages of the collection in force, only from under the paths given with --in; see
+        SearchIndex.search.
+        """
         return self.index.search(query, k, within=self._within)
 
     def passage(self, id: str) -> Passage | None:
@@ -136,7 +143,9 @@ class DocumentLibrary:
         return self._known[1]
 
     def count_words(self, text: str) -> WordCounts | None:
-        """How many passages of the collection in force hold each word of a text; None if the engine cannot tell. Raises IndexMissingError."""
+        """How many passages of the collection in force hold each word of a text; None if the engine cannot tell. Raises
+        IndexMissingError.
+        """
         index = self.index
         return index.count_words(text) if isinstance(index, CountsWords) else None
 
@@ -146,18 +155,26 @@ class DocumentLibrary:
 
         index = self.index
         roots = load_roots(index.store.root) if index.collection == self._own else []
-        return {**msgspec.to_builtins(index.status()), "roots": roots, "missing_roots": [root for root in roots if is_gone(root)]}
+        return {
+            **msgspec.to_builtins(index.status()),
+            "roots": roots,
+            "missing_roots": [root for root in roots if is_gone(root)],
+        }
 
     def add(self, paths: Sequence[Path], cancel: Cancel = NEVER) -> Iterator[Any]:
         """Index files and folders into the user's collection."""
         from mindchat.corpus.ingest import ingest
 
         self._looked = None
-        yield from ingest(paths, self._registry, self._indexes[self._own], self._section, cancel=cancel, count=self.count)
+        yield from ingest(
+            paths, self._registry, self._indexes[self._own], self._section, cancel=cancel, count=self.count
+        )
         self._looked = None
 
     def sync(self, cancel: Cancel = NEVER, *, prune: bool = False) -> Iterator[Any]:
-        """Look again at everything that the user indexed; folders that are gone as a whole keep their documents unless `prune`."""
+        """Look again at everything that the user indexed; folders that are gone as a whole keep their documents unless
+        `prune`.
+        """
         from mindchat.corpus.ingest import sync
         from mindchat.corpus.roots import load_roots, save_roots
 
@@ -166,11 +183,14 @@ class DocumentLibrary:
             known = load_roots(own.store.root)
             if new := [path for path in self._always if path not in known]:
                 save_roots(own.store.root, [*known, *new])
-        yield from sync(self._registry, self._indexes[self._own], self._section, prune=prune, cancel=cancel, count=self.count)
+        yield from sync(
+            self._registry, self._indexes[self._own], self._section, prune=prune, cancel=cancel, count=self.count
+        )
         self._looked = None
 
     def watch(self, interval: float, cancel: Cancel) -> Iterator[Any]:
-        """Look every `interval` seconds and sync when something changed, until cancelled: corpus.watch.Scanned after each look.
+        """Look every `interval` seconds and sync when something changed, until cancelled: corpus.watch.Scanned after
+        each look.
 
         For a thread of its own; fold the events with corpus.watch.Tally for a status line.
         """

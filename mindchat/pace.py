@@ -1,8 +1,8 @@
 """How long a question will take: speeds and work as earlier turns had them, and the forecast that follows.
 
-Owns: what a turn's events tell about speed and work, the file that keeps both for each model on this machine, the forecast and
-its words. Does not own: when it is shown.
-Nothing is assumed: where something was never measured there is no forecast. A copy of the context costs reading and no writing (CoRe §3).
+Owns: what a turn's events tell about speed and work, the file that keeps both for each model on this machine, the
+forecast and its words. Does not own: when it is shown. Nothing is assumed: where something was never measured there is
+no forecast. A copy of the context costs reading and no writing (CoRe §3).
 """
 
 from __future__ import annotations
@@ -87,7 +87,10 @@ class Extra(Struct, frozen=True):
 def machine(config: Config) -> str:
     """The model as it runs here."""
     model = config.model
-    return f"{model.name} {model.arithmetic} {model.threads} {shown_address(config.server.url)} | {platform.machine()} {os.cpu_count()}"
+    return (
+        f"{model.name} {model.arithmetic} {model.threads} {shown_address(config.server.url)} | {platform.machine()}"
+        f" {os.cpu_count()}"
+    )
 
 
 def way(config: Config) -> str:
@@ -133,7 +136,9 @@ def joined(old: Pace, new: Pace) -> Pace:
 
 
 def forecast(pace: Pace, config: Config) -> Forecast | None:
-    """For the next question; None if speeds or work were never measured. Work measured with another number of copies is carried over."""
+    """For the next question; None if speeds or work were never measured. Work measured with another number of copies is
+    carried over.
+    """
     reading, writing, found = pace.reading.value, pace.writing.value, _work(pace, config)
     if reading is None or writing is None or found is None:
         return None
@@ -169,7 +174,11 @@ def about(seconds: float) -> str:
 def said_of(expected: Forecast, copies: Extra | None) -> str:
     """A question's forecast in one line; `copies`: what of it is due to repeating the context."""
     line = f"{about(expected.seconds)}: about {expected.read:,.0f} tokens to read, {expected.written:,.0f} to write"
-    return f"{line}; {said_of_copies(copies)} for repeating the documents" if copies is not None and copies.tokens else line
+    return (
+        f"{line}; {said_of_copies(copies)} for repeating the documents"
+        if copies is not None and copies.tokens
+        else line
+    )
 
 
 def said_of_copies(extra: Extra) -> str:

@@ -54,7 +54,8 @@ class Paths(Struct, frozen=True):
 
 def private(folder: Path) -> Path:
     """The folder; it and every parent that is missing are created with mode 0700."""
-    # not parents=True: that gives the mode to the last folder only, and a home made on the way to its models would be open to all
+    # not parents=True: that gives the mode to the last folder only, and a home made on the way to its models would be
+    # open to all
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
@@ -72,7 +73,12 @@ def find_paths(models: str = "") -> Paths:
         import platformdirs
 
         dirs = platformdirs.PlatformDirs("mindchat", appauthor=False)
-        config, data, state, cache = dirs.user_config_path, dirs.user_data_path, dirs.user_state_path, dirs.user_cache_path
+        config, data, state, cache = (
+            dirs.user_config_path,
+            dirs.user_data_path,
+            dirs.user_state_path,
+            dirs.user_cache_path,
+        )
         store = data / "models"
     return Paths(config, data, state, cache, Path(models).expanduser().resolve() if models else store)
 

@@ -1,8 +1,9 @@
 """Tables that installed packages can extend: what each room offers by name, its own entries and those of plug-ins.
 
-Owns: Table, the groups of entry points, finding plug-ins, telling which are broken. Does not own: the tables' own entries (each room).
-A plug-in is an entry point of a group below, in any installed package: its name is the entry's name, its value "module:attribute".
-Nothing is imported and no package is looked through before a name is asked for that the room itself does not have.
+Owns: Table, the groups of entry points, finding plug-ins, telling which are broken. Does not own: the tables' own
+entries (each room). A plug-in is an entry point of a group below, in any installed package: its name is the entry's
+name, its value "module:attribute". Nothing is imported and no package is looked through before a name is asked for that
+the room itself does not have.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Plugin(Struct, frozen=True):
 
 
 class Table(Mapping[str, str]):
-    """Name → "module:attribute": the room's own entries, then those of plug-ins. A plug-in never takes the place of an own entry."""
+    """Name → "module:attribute": the room's own entries, then those of plug-ins. A plug-in never takes the place of an
+    own entry.
+    """
 
     def __init__(self, group: str, own: Mapping[str, str]) -> None:
         self.group, self.own = group, dict(own)
@@ -98,7 +101,8 @@ def resolve(target: str) -> Any:
             raise
         why = f"{type(error).__name__}: {clean_line(str(error), 200)}"
         raise ConfigError(
-            f"The plug-in {clean_line(target, 100)} cannot be loaded ({why}).", "mindchat plugins lists all; update or remove its package."
+            f"The plug-in {clean_line(target, 100)} cannot be loaded ({why}).",
+            "mindchat plugins lists all; update or remove its package.",
         ) from error
     return found
 
@@ -110,7 +114,9 @@ def all_plugins() -> list[Plugin]:
         table = resolve(place)
         for plugin in named(group, table.own):
             try:
-                refused = plugin.refused or ("" if callable(resolve(plugin.target)) else "it can neither be made nor called")
+                refused = plugin.refused or (
+                    "" if callable(resolve(plugin.target)) else "it can neither be made nor called"
+                )
             except ConfigError as error:
                 refused = error.message
             found.append(Plugin(group, plugin.name, plugin.target, plugin.package, refused))

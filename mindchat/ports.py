@@ -69,14 +69,17 @@ class Cancel:
         if self._event.is_set():
             raise Interrupted("Cancelled.", "What was accepted is kept; /retry asks again.")
         if self.cancelled:
-            raise DeadlineError(f"The time limit of {self.timeout:g} s has passed.", "Raise --timeout, or lower --repeat or -k.")
+            raise DeadlineError(
+                f"The time limit of {self.timeout:g} s has passed.", "Raise --timeout, or lower --repeat or -k."
+            )
 
 
 NEVER = Cancel()
 """A token nobody sets."""
 
 
-# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── models
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Model(Protocol):
@@ -109,9 +112,10 @@ class Model(Protocol):
     ) -> Iterator[StreamItem]:
         """Greedy generation: Prefilled…, then Token and Attended as they become known, then one Finished.
 
-        A stop string ends the stream and is not in any Token's text. `allow`: the output is exactly one of these strings (token trie);
-        log-probabilities and entropies stay those of the raw distribution. `Attended` (query q) comes after Token q+1, or before
-        Finished. Closing the iterator stops the model at once. Raises Interrupted or DeadlineError when cancelled.
+        A stop string ends the stream and is not in any Token's text. `allow`: the output is exactly one of these
+        strings (token trie); log-probabilities and entropies stay those of the raw distribution. `Attended` (query q)
+        comes after Token q+1, or before Finished. Closing the iterator stops the model at once. Raises Interrupted or
+        DeadlineError when cancelled.
         """
         ...
 
@@ -129,7 +133,9 @@ class Model(Protocol):
         stop: Sequence[str] = (),
         cancel: Cancel = NEVER,
     ) -> Sequence[Draft]:
-        """n seeded samples over one shared prefill; Signal.HIDDEN fills Draft.hidden (middle layer, at the closing position)."""
+        """n seeded samples over one shared prefill; Signal.HIDDEN fills Draft.hidden (middle layer, at the closing
+        position).
+        """
         ...
 
     def choose(self, prompt: Prompt, options: Sequence[str], *, cancel: Cancel = NEVER) -> Sequence[Choice]:
@@ -158,7 +164,9 @@ class ReadsAhead(Protocol):
     """A model that keeps what it has read between calls, so that it can read before there is a question."""
 
     def warm(self, prompt: Prompt, *others: Prompt, cancel: Cancel = NEVER) -> int:
-        """Read and keep the longest beginning that these prompts share; its tokens. Looks at `cancel` before each prefill chunk."""
+        """Read and keep the longest beginning that these prompts share; its tokens. Looks at `cancel` before each
+        prefill chunk.
+        """
         ...
 
 
@@ -177,18 +185,30 @@ class Settles(Protocol):
 
 
 class Ask(Protocol):
-    """The model as plug-ins get it: the same verbs, counted by kind and reported as ModelAsked. No plug-in holds the Model."""
+    """The model as plug-ins get it: the same verbs, counted by kind and reported as ModelAsked. No plug-in holds the
+    Model.
+    """
 
     @property
     def provides(self) -> frozenset[Signal]:
         """The model's signals."""
         ...
 
-    def complete(self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None) -> Draft:
+    def complete(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        kind: str,
+        stop: Sequence[str] = (),
+        allow: Sequence[str] | None = None,
+    ) -> Draft:
         """Greedy completion with LOGPROB and ENTROPY where the model has them."""
         ...
 
-    def sample(self, prompt: Prompt, *, n: int, max_tokens: int, kind: str, want: frozenset[Signal], stop: Sequence[str] = ()) -> Sequence[Draft]:
+    def sample(
+        self, prompt: Prompt, *, n: int, max_tokens: int, kind: str, want: frozenset[Signal], stop: Sequence[str] = ()
+    ) -> Sequence[Draft]:
         """See Model.sample; the turn's seed is used."""
         ...
 
@@ -205,7 +225,9 @@ class Ask(Protocol):
         ...
 
     def reasoning(self, hop: TurnState) -> Prompt:
-        """The reasoning prompt for this state of the turn, within the window, ending in the accepted words; not a model call."""
+        """The reasoning prompt for this state of the turn, within the window, ending in the accepted words; not a model
+        call.
+        """
         ...
 
     def note(self, text: str) -> None:
@@ -217,7 +239,8 @@ Basis = Literal["both", "reasoning", "passages"]
 """What stands in the answer prompt beside the question: accepted sentences, passages, or both."""
 
 
-# ── plug-ins of the loop ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── plug-ins of the loop
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Policy(Protocol):
@@ -243,7 +266,9 @@ class Policy(Protocol):
     """Calls that may follow an answer that is not sure (engine.auto_steps)."""
 
     def lay(self, prompt: Prompt) -> Prompt:
-        """The reasoning prompt in this method's own format; most methods share the loop's. Pure, and keeps the accepted words."""
+        """The reasoning prompt in this method's own format; most methods share the loop's. Pure, and keeps the accepted
+        words.
+        """
         ...
 
     def before(self, hop: TurnState, ask: Ask) -> Query | None:
@@ -255,7 +280,13 @@ class Policy(Protocol):
         ...
 
     def what(
-        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
     ) -> Query | tuple[Query, ...]:
         """The sub-query, or several of one hop; never empty."""
         ...
@@ -314,22 +345,29 @@ class EntityFilter(Protocol):
 class Composer(Protocol):
     """Lays out the prompt (CoRe). Pure: the same input gives the same prompt; more copies extend fewer.
 
-    `told`: what the repeated copies say of each passage, by passage id; a passage without entry is not repeated. None: the same again.
+    `told`: what the repeated copies say of each passage, by passage id; a passage without entry is not repeated. None:
+    the same again.
     """
 
     def reasoning(self, hop: TurnState, kept: Sequence[Draft], history: Sequence[tuple[str, str]]) -> Prompt:
         """The prompt whose open assistant turn holds the accepted reasoning (as Kept segments) and is to be continued."""
         ...
 
-    def answer(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+    def answer(
+        self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None
+    ) -> Prompt:
         """The final answer prompt, ending in the prefill 'Answer:'."""
         ...
 
-    def full(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+    def full(
+        self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None
+    ) -> Prompt:
         """The same for an answer in sentences, where a few words cannot answer."""
         ...
 
-    def think(self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None) -> Prompt:
+    def think(
+        self, hop: TurnState, copies: int, history: Sequence[tuple[str, str]], told: Mapping[str, str] | None = None
+    ) -> Prompt:
         """The same, ending in the invitation to think step by step first."""
         ...
 
@@ -346,7 +384,8 @@ class Rewordings(Protocol):
         ...
 
 
-# ── stores ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── stores
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Retriever(Protocol):
@@ -380,7 +419,9 @@ class KnowsNames(Protocol):
     """A retriever that can tell what its documents name."""
 
     def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
-        """The names of a question that no document has, each with names that exist and are near. Raises IndexMissingError."""
+        """The names of a question that no document has, each with names that exist and are near. Raises
+        IndexMissingError.
+        """
         ...
 
 
@@ -389,7 +430,9 @@ class CountsWords(Protocol):
     """A retriever that can tell how rare a word is in what it searches."""
 
     def count_words(self, text: str) -> WordCounts | None:
-        """Of each searchable word of a text, how many passages hold it; None: the engine cannot tell. Raises IndexMissingError."""
+        """Of each searchable word of a text, how many passages hold it; None: the engine cannot tell. Raises
+        IndexMissingError.
+        """
         ...
 
 
@@ -501,11 +544,18 @@ class Engine(Protocol):
     """One question in, news out."""
 
     def run(
-        self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER, as_typed: bool = False
+        self,
+        question: str | Sought,
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        cancel: Cancel = NEVER,
+        as_typed: bool = False,
     ) -> Iterator[Event]:
-        """`as_typed`: a follow-up is not rewritten. Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No threads, no printing.
+        """`as_typed`: a follow-up is not rewritten. Ends with exactly one of AnswerReady, TurnFailed, TurnCancelled. No
+        threads, no printing.
 
-        The filters of a Sought hold for every search of the turn, its phrases for the one with the question's own words.
+        The filters of a Sought hold for every search of the turn, its phrases for the one with the question's own
+        words.
         """
         ...
 
@@ -514,5 +564,7 @@ class Engine(Protocol):
         ...
 
     def read_ahead(self, cancel: Cancel = NEVER) -> int:
-        """Have the model read what every question begins with; the tokens of it, 0 if that is impossible. Raises Interrupted when cancelled."""
+        """Have the model read what every question begins with; the tokens of it, 0 if that is impossible. Raises
+        Interrupted when cancelled.
+        """
         ...

@@ -26,7 +26,11 @@ from mindchat.ports import NEVER, Cancel, Closes, Engine, Memory, Model, Registr
 from mindchat.trace import Trace, cut_of, fold, fold_all, report
 from mindchat.values import Cut, Sought
 
-STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {"answered": "done", "failed": "failed", "cancelled": "cancelled"}
+STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {
+    "answered": "done",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
 """Trace.state → status of the written turn."""
 POLL_SECONDS = 0.1
 PARTIAL_SECONDS = 1.0
@@ -48,7 +52,14 @@ class Chats(Protocol):
         """What can be read of the answer so far."""
         ...
 
-    def finish_turn(self, turn: int, answer: str, report: str, events: bytes, status: Literal["running", "done", "failed", "cancelled"]) -> None:
+    def finish_turn(
+        self,
+        turn: int,
+        answer: str,
+        report: str,
+        events: bytes,
+        status: Literal["running", "done", "failed", "cancelled"],
+    ) -> None:
         """The answer, the report as JSON, the events as JSON lines."""
         ...
 
@@ -61,7 +72,9 @@ class Chats(Protocol):
         ...
 
     def past(self, session: str) -> Sequence[tuple[str, str, str]]:
-        """(question, answer, status) of every turn: also of one that was stopped, failed, or was being written when MindChat was killed."""
+        """(question, answer, status) of every turn: also of one that was stopped, failed, or was being written when
+        MindChat was killed.
+        """
         ...
 
 
@@ -122,7 +135,9 @@ class Session:
         self.events: list[Event] = []
         """Events of the newest turn, for /trace."""
         self.history, self.past = self._recalled(id)
-        """(question, answer) that the next prompt may hold; (question, answer, status) of the turns before this program opened the conversation."""
+        """(question, answer) that the next prompt may hold; (question, answer, status) of the turns before this program
+        opened the conversation.
+        """
         self._open_model = open_model
         self._build_engine = build_engine
         self._open_rooms = open_rooms
@@ -143,7 +158,8 @@ class Session:
         return self._model
 
     def load(self, *, cancel: Cancel = NEVER) -> Iterator[ModelLoading]:
-        """Load (fetch, convert) the model if it is not loaded yet, with progress; raises what the loader raises, and on cancel.
+        """Load (fetch, convert) the model if it is not loaded yet, with progress; raises what the loader raises, and on
+        cancel.
 
         A cancelled load stops at its next report of progress; weights that are being mapped are not waited for.
         """
@@ -197,14 +213,18 @@ class Session:
         return self._build_engine(settings.change(self.config, "answer.refuse", "off"), self.rooms, self._model)
 
     def read_ahead(self, *, cancel: Cancel = NEVER) -> int:
-        """Have the loaded model read what every question of these settings begins with; the tokens of it, 0 if there is nothing to gain.
+        """Have the loaded model read what every question of these settings begins with; the tokens of it, 0 if there is
+        nothing to gain.
 
-        Raises Interrupted when cancelled (what was read is kept), and what ask() would report of an engine that cannot be built.
+        Raises Interrupted when cancelled (what was read is kept), and what ask() would report of an engine that cannot
+        be built.
         """
         return 0 if self._model is None else self._ready().read_ahead(cancel)
 
     def forecast(self) -> tuple[Forecast | None, Extra | None]:
-        """What the next question will about cost on this machine, and what of it is due to repeating the context; None: never measured."""
+        """What the next question will about cost on this machine, and what of it is due to repeating the context; None:
+        never measured.
+        """
         if self._paces is None:
             return None, None
         pace, repeat = self._paces.read(self.config), self.config.layout.repeat
@@ -212,10 +232,14 @@ class Session:
 
     # ── turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def ask(self, text: str, *, cancel: Cancel = NEVER, as_typed: bool = False, anyway: bool = False) -> Iterator[Event]:
-        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last. Filters and phrases of the text hold for its searches.
+    def ask(
+        self, text: str, *, cancel: Cancel = NEVER, as_typed: bool = False, anyway: bool = False
+    ) -> Iterator[Event]:
+        """One turn; exactly one of AnswerReady, TurnFailed, TurnCancelled comes last. Filters and phrases of the text
+        hold for its searches.
 
-        `as_typed`: no standalone form takes the question's place. `anyway`: the model is asked also where the documents do not seem to say.
+        `as_typed`: no standalone form takes the question's place. `anyway`: the model is asked also where the documents
+        do not seem to say.
         """
         sought = parse(text)
         if not sought.text.strip():
@@ -229,7 +253,9 @@ class Session:
         yield from self._recorded(news, Trace(), lambda trace, events: self._finish(text, trace, events, turn), turn)
 
     def take_notices(self) -> list[str]:
-        """Repairs and damage of the stores and the index that nobody has been told yet; whoever calls shows them. A turn tells them itself."""
+        """Repairs and damage of the stores and the index that nobody has been told yet; whoever calls shows them. A
+        turn tells them itself.
+        """
         self._gather()
         told, self._untold = self._untold, []
         return told
@@ -259,13 +285,22 @@ class Session:
             if isinstance(part, Closes):
                 part.close()
 
-    def _recorded(self, news: Iterator[Event], trace: Trace, finish: Callable[[Trace, list[Event]], None], turn: int | None) -> Iterator[Event]:
-        """Pass the events on; what can be read so far is kept, and `finish` is called with the whole before the last one is passed."""
+    def _recorded(
+        self, news: Iterator[Event], trace: Trace, finish: Callable[[Trace, list[Event]], None], turn: int | None
+    ) -> Iterator[Event]:
+        """Pass the events on; what can be read so far is kept, and `finish` is called with the whole before the last
+        one is passed.
+        """
         chats, recorded, saved = self.rooms.chats, list[Event](), time.monotonic()
         for event in self._with_notices(news):
             trace = fold(trace, event)
             recorded.append(event)
-            if chats is not None and turn is not None and time.monotonic() - saved > PARTIAL_SECONDS and not isinstance(event, LAST):
+            if (
+                chats is not None
+                and turn is not None
+                and time.monotonic() - saved > PARTIAL_SECONDS
+                and not isinstance(event, LAST)
+            ):
                 chats.save_partial(turn, partial_text(trace))
                 saved = time.monotonic()
             if isinstance(event, LAST):
@@ -301,10 +336,14 @@ class Session:
             return
         answer = trace.answer.text if trace.answer else partial_text(trace)
         lines = "\n".join(to_json(event) for event in self.events).encode()
-        self.rooms.chats.finish_turn(turn, answer, msgspec.json.encode(report(trace)).decode(), lines, STATUS[trace.state])
+        self.rooms.chats.finish_turn(
+            turn, answer, msgspec.json.encode(report(trace)).decode(), lines, STATUS[trace.state]
+        )
 
     def newest_cut(self) -> tuple[Cut, Trace, list[Event], int | None] | None:
-        """The newest turn if a limit cut its answer, also one of the time before this program opened the conversation: with events and place."""
+        """The newest turn if a limit cut its answer, also one of the time before this program opened the conversation:
+        with events and place.
+        """
         trace, events, row = (self.turns[-1], self.events, self._row) if self.turns else self._stored()
         cut = cut_of(trace)
         return None if cut is None else (cut, trace, events, row)
@@ -321,7 +360,8 @@ class Session:
         return fold_all(events), events, found[0]
 
     def more(self, *, cancel: Cancel = NEVER) -> Iterator[Event]:
-        """Go on with the newest answer, which a limit cut: the events of the same turn. If it fails or is stopped, the answer stays as it was.
+        """Go on with the newest answer, which a limit cut: the events of the same turn. If it fails or is stopped, the
+        answer stays as it was.
 
         Raises UsageError if it was not cut.
         """
@@ -347,7 +387,9 @@ class Session:
             yield from self._settle(cancel)
             engine = self._ready()
             if self._model is not None and self._model.id != cut.model:
-                raise UsageError("Another model cannot go on with this answer.", f"/model {cut.model}, or /retry asks again.")
+                raise UsageError(
+                    "Another model cannot go on with this answer.", f"/model {cut.model}, or /retry asks again."
+                )
         except Interrupted:
             yield TurnCancelled("", "loading")
             return
@@ -390,7 +432,9 @@ class Session:
         self._engine = None
 
     def go_incognito(self, on: bool) -> None:
-        """Start or end incognito, in a fresh conversation: nothing is read from or written to memory and chats, and nothing is carried out of it."""
+        """Start or end incognito, in a fresh conversation: nothing is read from or written to memory and chats, and
+        nothing is carried out of it.
+        """
         self.incognito = on
         self.resume(None)
 
@@ -399,7 +443,9 @@ class Session:
         self.resume(None)
 
     def resume(self, id: str | None) -> None:
-        """Continue another conversation (None: a new one). Raises NotFoundError if there is none of this id, and stays in this one."""
+        """Continue another conversation (None: a new one). Raises NotFoundError if there is none of this id, and stays
+        in this one.
+        """
         history, past = self._recalled(id)
         self.id, self.turns, self.events = id, [], []
         self._apply(self.config)

@@ -18,7 +18,21 @@ from msgspec.structs import replace
 from mindchat import events as ev
 from mindchat.events import Event
 from mindchat.text.clean import clean_line
-from mindchat.values import Absent, Answer, Citation, Cut, Fact, Found, Kept, Passage, Relation, Sifted, Token, Verdict, foreign_id
+from mindchat.values import (
+    Absent,
+    Answer,
+    Citation,
+    Cut,
+    Fact,
+    Found,
+    Kept,
+    Passage,
+    Relation,
+    Sifted,
+    Token,
+    Verdict,
+    foreign_id,
+)
 
 State = Literal["waiting", "running", "answered", "failed", "cancelled"]
 STEPS = {
@@ -57,7 +71,11 @@ def verdict_words(answer: Answer) -> str:
     said = VERDICTS[answer.verdict]
     if answer.abstained:
         return said
-    return f"{said} · about {round(10 * answer.trust.p)} of 10 such answers are right" if answer.trust else f"{said} · {CANNOT_TELL}"
+    return (
+        f"{said} · about {round(10 * answer.trust.p)} of 10 such answers are right"
+        if answer.trust
+        else f"{said} · {CANNOT_TELL}"
+    )
 
 
 def cut_words(answer: Answer) -> str:
@@ -131,7 +149,8 @@ class Trace(Struct, frozen=True):
     answer_text: str = ""
     """Answer words as they stream; the final form is in `answer`."""
     answer_tokens: tuple[Token, ...] = ()
-    """The tokens of the accepted answer with their entropies; empty if the answer was picked from the passages instead."""
+    """The tokens of the accepted answer with their entropies; empty if the answer was picked from the passages instead.
+    """
     newest_tokens: tuple[Token, ...] = ()
     """Those of them that continue the newest prompt."""
     before_prompt: int = 0
@@ -213,9 +232,24 @@ def _accepted(trace: Trace, event: ev.DraftAccepted) -> Trace:
     if event.channel == "answer":
         words = trace.drafting if event.tokens else ()  # none: other words than the drafted ones became the answer
         newest, text = words[trace.before_prompt :], trace.answer_text + event.text
-        return replace(trace, drafting=(), answer_tokens=words, newest_tokens=newest, before_prompt=0, answer_text=text, kept_tokens=kept)
-    judged = trace.sentences[-1:] and trace.sentences[-1].text == event.text  # thinking before the answer is accepted without a verdict
-    return replace(_sentence(trace, accepted=True) if judged else trace, drafting=(), reasoning=trace.reasoning + event.text, kept_tokens=kept)
+        return replace(
+            trace,
+            drafting=(),
+            answer_tokens=words,
+            newest_tokens=newest,
+            before_prompt=0,
+            answer_text=text,
+            kept_tokens=kept,
+        )
+    judged = (
+        trace.sentences[-1:] and trace.sentences[-1].text == event.text
+    )  # thinking before the answer is accepted without a verdict
+    return replace(
+        _sentence(trace, accepted=True) if judged else trace,
+        drafting=(),
+        reasoning=trace.reasoning + event.text,
+        kept_tokens=kept,
+    )
 
 
 def _opened(trace: Trace, number: int, trigger: ev.RetrievalTriggered | None) -> Trace:
@@ -237,7 +271,11 @@ def fold(trace: Trace, event: Event) -> Trace:
             return replace(trace, phase=event.step)
         case ev.PromptBuilt():
             return replace(
-                trace, contexts=(*trace.contexts, event), phase=f"prefill {event.purpose}", prefill=None, before_prompt=len(trace.drafting)
+                trace,
+                contexts=(*trace.contexts, event),
+                phase=f"prefill {event.purpose}",
+                prefill=None,
+                before_prompt=len(trace.drafting),
             )
         case ev.DocumentsDropped():
             return replace(trace, dropped=(*trace.dropped, *event.dropped))
@@ -248,7 +286,9 @@ def fold(trace: Trace, event: Event) -> Trace:
         case ev.AttentionSettled():
             return replace(trace, received=event.received)
         case ev.SentenceJudged():
-            view = SentenceView(event.sentence, event.verdict, event.hop, tokens=trace.drafting, received=trace.received)
+            view = SentenceView(
+                event.sentence, event.verdict, event.hop, tokens=trace.drafting, received=trace.received
+            )
             return replace(trace, sentences=(*trace.sentences, view))
         case ev.TextRetracted():
             return _retracted(trace, event)
@@ -304,11 +344,15 @@ def cut_of(trace: Trace) -> Cut | None:
     known = {passage.id: passage for passage in trace.passages}
     read = tuple(known[id] for id in (context.copies[0] if context.copies else ()) if id in known)
     kept = Kept(tuple(token.id for token in trace.newest_tokens), "".join(token.text for token in trace.newest_tokens))
-    return Cut(started.question, started.standalone, context.prompt, kept, trace.answer_text, answer, read, started.model)
+    return Cut(
+        started.question, started.standalone, context.prompt, kept, trace.answer_text, answer, read, started.model
+    )
 
 
 def counts(trace: Trace) -> dict[str, Any]:
-    """The object `counts` of `ask --json`. `generated_discarded` are retracted tokens; tokens of side calls are in `generated_side`."""
+    """The object `counts` of `ask --json`. `generated_discarded` are retracted tokens; tokens of side calls are in
+    `generated_side`.
+    """
     calls = Counter(call.kind for call in trace.calls)
     generated = sum(call.generated for call in trace.calls)
     return {
@@ -334,17 +378,21 @@ def _hop_report(hop: HopView) -> dict[str, Any]:
         "n": hop.n,
         "subquery": hop.subquery,
         "by": hop.by,
-        "trigger": None
-        if trigger is None
-        else {
-            "word": trigger.word,
-            "score": trigger.score,
-            "threshold": trigger.threshold,
-            "entropy": trigger.entropy,
-            "attention": trigger.attention,
-            "reason": trigger.reason,
-        },
-        "entities": [{"text": s.entity.text, "confidence": s.entity.confidence, "kept": s.kept, "why": s.why} for s in hop.sifted],
+        "trigger": (
+            None
+            if trigger is None
+            else {
+                "word": trigger.word,
+                "score": trigger.score,
+                "threshold": trigger.threshold,
+                "entropy": trigger.entropy,
+                "attention": trigger.attention,
+                "reason": trigger.reason,
+            }
+        ),
+        "entities": [
+            {"text": s.entity.text, "confidence": s.entity.confidence, "kept": s.kept, "why": s.why} for s in hop.sifted
+        ],
         "relations": [msgspec.to_builtins(relation) for relation in hop.relations],
         "passages": [foreign_id(passage) for passage in hop.passages],
         "found": [found_report(passage) for passage in hop.passages if passage.found is not None],
@@ -383,13 +431,17 @@ def _layout_report(started: ev.TurnStarted) -> dict[str, Any]:
 
 
 def _context_report(trace: Trace) -> dict[str, Any]:
-    """The newest prompt: passages of each copy, their places (from 1) in each copy, what was left out, and how much of it was computed anew."""
+    """The newest prompt: passages of each copy, their places (from 1) in each copy, what was left out, and how much of
+    it was computed anew.
+    """
     context, prefill = trace.context, trace.prefill
     copies = context.copies if context else ()
     passages = dict.fromkeys(passage for copy in copies for passage in copy)
     return {
         "copies": [list(copy) for copy in copies],
-        "positions": {passage: [copy.index(passage) + 1 if passage in copy else None for copy in copies] for passage in passages},
+        "positions": {
+            passage: [copy.index(passage) + 1 if passage in copy else None for copy in copies] for passage in passages
+        },
         "dropped": [{"passage": d.passage, "why": d.why} for d in trace.dropped],
         "tokens": context.tokens if context else 0,
         "tokens_new": prefill.total - prefill.cached if prefill else 0,
@@ -399,7 +451,9 @@ def _context_report(trace: Trace) -> dict[str, Any]:
 
 
 def _evidence_report(trace: Trace) -> dict[str, Any]:
-    """Where the sentences stand that the prompt held of its passages ([]: they stood there whole), and what the search alone said of the question."""
+    """Where the sentences stand that the prompt held of its passages ([]: they stood there whole), and what the search
+    alone said of the question.
+    """
     chosen = trace.evidence
     answerable = chosen.answerable if chosen else None
     return {

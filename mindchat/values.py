@@ -1,7 +1,8 @@
 """Nouns: the frozen values that every room speaks in.
 
-Owns: plain data without behaviour beyond small derived properties. Does not own: identity, storage, or how anything is computed.
-Conventions: spans are half-open; entropies and log-probabilities are in nats; times in seconds; a higher score is better.
+Owns: plain data without behaviour beyond small derived properties. Does not own: identity, storage, or how anything is
+computed. Conventions: spans are half-open; entropies and log-probabilities are in nats; times in seconds; a higher
+score is better.
 Source: the terms are those of MIND (arXiv:2503.23095) and CoRe (arXiv:2410.07103); see DESIGN.md, Glossary.
 """
 
@@ -47,7 +48,8 @@ class Span(Struct, frozen=True):
     end: int
 
 
-# ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── prompts
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Text(Struct, frozen=True, tag="text"):
@@ -89,7 +91,8 @@ class Prompt(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-# ── generation ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── generation
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Prefilled(Struct, frozen=True):
@@ -111,7 +114,9 @@ class Token(Struct, frozen=True):
     id: int
     """The model's own id."""
     text: str
-    """The characters that became final with this token; "" while a character is incomplete. Joined, they are the draft's text."""
+    """The characters that became final with this token; "" while a character is incomplete. Joined, they are the
+    draft's text.
+    """
     logprob: float | None = None
     """Natural log of its probability under the raw (untempered) distribution, ≤ 0. None if not measured."""
     entropy: float | None = None
@@ -141,7 +146,9 @@ class Draft(Struct, frozen=True):
     text: str
     tokens: tuple[Token, ...] = ()
     received: tuple[float, ...] | None = None
-    """Per token: the maximum attention received from later tokens of this draft (MIND Eq 2), in [0, 1]; 0.0 for the last. None if not measured."""
+    """Per token: the maximum attention received from later tokens of this draft (MIND Eq 2), in [0, 1]; 0.0 for the
+    last. None if not measured.
+    """
     finish: Finish = Finish.OPEN
     hidden: Any = None
     """Sampled drafts only: hidden state at the end, a (d,) float array, or None."""
@@ -179,7 +186,8 @@ class Piece(Struct, frozen=True):
     """The Text.origin of its segment, "reasoning" for generated text, "template" for the chat template's own tokens."""
 
 
-# ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── decisions
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class WordScore(Struct, frozen=True):
@@ -268,7 +276,9 @@ class Query(Struct, frozen=True):
 
 
 class Filters(Struct, frozen=True):
-    """Which documents a search may look into; all of them if nothing is set. Each kind must hold; of several values of one kind, one."""
+    """Which documents a search may look into; all of them if nothing is set. Each kind must hold; of several values of
+    one kind, one.
+    """
 
     types: tuple[str, ...] = ()
     """Suffixes of files, lower case, with their dot."""
@@ -293,7 +303,8 @@ class Sought(Query, frozen=True):
     filters: Filters = Filters()
 
 
-# ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── documents
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Document(Struct, frozen=True):
@@ -367,7 +378,8 @@ class Passage(Struct, frozen=True):
 def foreign_id(passage: Passage) -> str:
     """The id that a corpus line brought along, as JSON and evaluation report it; the passage's own id if it has none.
 
-    Two corpora may use one id; then the later passage's own id has its document's number behind it (storage.document_registry).
+    Two corpora may use one id; then the later passage's own id has its document's number behind it
+    (storage.document_registry).
     """
     base, mark, number = passage.id.rpartition("~")
     return base if mark and number.isdigit() and passage.document.endswith(f"#{base}") else passage.id
@@ -387,7 +399,9 @@ class WordCounts(Struct, frozen=True):
     passages: int
     """In the index."""
     words: tuple[tuple[str, int], ...]
-    """(word as it stands, passages that hold it or another form of it), in text order without repeats; stop words are left out."""
+    """(word as it stands, passages that hold it or another form of it), in text order without repeats; stop words are
+    left out.
+    """
 
 
 class Evidence(Struct, frozen=True):
@@ -423,7 +437,8 @@ class Citation(Struct, frozen=True):
     by: Literal["span", "model"]
 
 
-# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── memory
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Fact(Struct, frozen=True):
@@ -463,11 +478,14 @@ class Harvest(Struct, frozen=True):
     passages: tuple[Passage, ...]
 
 
-# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── answers
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 VerdictWord = Literal["sourced", "doubtful", "unresolved", "not_in_documents"]
-"""sourced: a cited passage is about the question. doubtful: none is. unresolved: no answer was found. not_in_documents: the documents have none."""
+"""sourced: a cited passage is about the question. doubtful: none is. unresolved: no answer was found. not_in_documents:
+the documents have none.
+"""
 
 
 class Trust(Struct, frozen=True):

@@ -54,7 +54,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-# ── the parts of a session ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── the parts of a session
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def load_model(config: Config, progress: Callable[[ModelLoading], None]) -> Model:
@@ -88,9 +89,11 @@ def build_engine(
     rewordings: Rewordings | None = None,
     calibrations: Path | None = None,
 ) -> Engine:
-    """The loop with the configured plug-ins; `given` passages stand in the prompt from the start. Raises CapabilityError, UsageError, ConfigError.
+    """The loop with the configured plug-ins; `given` passages stand in the prompt from the start. Raises
+    CapabilityError, UsageError, ConfigError.
 
-    `calibrations`: the folder of fitted thresholds; None: none apply, so that a measurement depends on nothing but its settings.
+    `calibrations`: the folder of fitted thresholds; None: none apply, so that a measurement depends on nothing but its
+    settings.
     """
     from mindchat.engine.loop import LoopEngine, Parts
     from mindchat.entities import FILTERS
@@ -137,8 +140,12 @@ def open_session(
     def engine(config: Config, rooms: Rooms, model: Model) -> Engine:
         if isinstance(rooms.library, DocumentLibrary):
             rooms.library.count = token_counter(model)
-        kept = None if rooms.chats is None else open_rewordings(paths)  # incognito: documents in other words are not kept either
-        return build_engine(config, rooms.library, rooms.memory, model, rewordings=kept, calibrations=calibrations(paths))
+        kept = (
+            None if rooms.chats is None else open_rewordings(paths)
+        )  # incognito: documents in other words are not kept either
+        return build_engine(
+            config, rooms.library, rooms.memory, model, rewordings=kept, calibrations=calibrations(paths)
+        )
 
     return Session(
         config,
@@ -153,12 +160,16 @@ def open_session(
 
 
 def token_counter(model: Model) -> Callable[[str], int] | None:
-    """Tokens of a plain text by the model's own tokenizer; None if its tokenizer is not on this machine (a server, a tape)."""
+    """Tokens of a plain text by the model's own tokenizer; None if its tokenizer is not on this machine (a server, a
+    tape).
+    """
     vocabulary = getattr(model, "vocabulary", None)
     return None if vocabulary is None else lambda text: len(vocabulary.continuation(text))
 
 
-def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bool, memory: bool, within: Sequence[Path]) -> Rooms:
+def _open_rooms(
+    config: Config, paths: Paths, session: str | None, incognito: bool, memory: bool, within: Sequence[Path]
+) -> Rooms:
     from mindchat.storage.document_registry import DocumentRegistry
 
     private(paths.data)
@@ -168,7 +179,9 @@ def _open_rooms(config: Config, paths: Paths, session: str | None, incognito: bo
     if memory and not incognito and config.memory.mode != "off":
         from mindchat.memory.facts import FactMemory
 
-        facts = FactMemory(paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name)
+        facts = FactMemory(
+            paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name
+        )
     chats = None if incognito else open_chats(paths)
     library = DocumentLibrary(paths.index, config.index, registry, within, config.paths.index, config.retrieve)
     return Rooms(paths, registry, library, facts, chats, project)
@@ -179,7 +192,9 @@ def open_library(config: Config, paths: Paths) -> DocumentLibrary:
     from mindchat.storage.document_registry import DocumentRegistry
 
     private(paths.data)
-    return DocumentLibrary(paths.index, config.index, DocumentRegistry(paths.memory_db), (), config.paths.index, config.retrieve)
+    return DocumentLibrary(
+        paths.index, config.index, DocumentRegistry(paths.memory_db), (), config.paths.index, config.retrieve
+    )
 
 
 def open_chats(paths: Paths) -> ChatStore:

@@ -1,7 +1,8 @@
 """From tokens to words: the arithmetic of the signals, on frozen values only.
 
-Owns: grouping tokens into words by character offsets, attention received (MIND Eq 2), the word's entropy (mean) and attention (maximum),
-SeaKR's log-determinant. Does not own: measuring anything on a model (models), thresholds and scores (policies). Imports no torch.
+Owns: grouping tokens into words by character offsets, attention received (MIND Eq 2), the word's entropy (mean) and
+attention (maximum), SeaKR's log-determinant. Does not own: measuring anything on a model (models), thresholds and
+scores (policies). Imports no torch.
 Source: MIND §3.2 Eq 1 and 2; SeaKR (arXiv:2406.19215) §3.1.
 """
 
@@ -48,7 +49,9 @@ _WORD = re.compile(r"c+|[wd]+(?:(?:['.&_-]|(?<=d),(?=d))[wd]+)*|['.,&_p-]+")
 
 
 def _kind(char: str) -> str:
-    """One letter for the role of a character in a word: w letter or mark, d digit, c script without spaces, s space, p other."""
+    """One letter for the role of a character in a word: w letter or mark, d digit, c script without spaces, s space, p
+    other.
+    """
     if char in _JOINERS:
         return _JOINERS[char]
     if char.isspace():
@@ -64,8 +67,9 @@ def _kind(char: str) -> str:
 def word_spans(text: str, boundaries: Sequence[int] = ()) -> tuple[Span, ...]:
     """Character spans of the words and punctuation runs of a text, in order.
 
-    Apostrophes, hyphens and points join letters ("O'Brien", "mother-in-law", "U.S"); commas join digits only. Scripts that are written
-    without spaces are cut at `boundaries` (character offsets where tokens begin), the only units at hand.
+    Apostrophes, hyphens and points join letters ("O'Brien", "mother-in-law", "U.S"); commas join digits only. Scripts
+    that are written without spaces are cut at `boundaries` (character offsets where tokens begin), the only units at
+    hand.
     """
     kinds = "".join(map(_kind, text))
     cuts = sorted(set(boundaries))
@@ -79,9 +83,11 @@ def word_spans(text: str, boundaries: Sequence[int] = ()) -> tuple[Span, ...]:
 
 
 def words_of(draft: Draft) -> tuple[Word, ...]:
-    """The words of a draft, in text order, by character offsets alone: no tokenizer's word marks are read (they differ by family).
+    """The words of a draft, in text order, by character offsets alone: no tokenizer's word marks are read (they differ
+    by family).
 
-    A token without text (part of a character) counts to the token that completes the character. Words that no token writes do not occur.
+    A token without text (part of a character) counts to the token that completes the character. Words that no token
+    writes do not occur.
     """
     begins: list[int] = []  # first token, incomplete ones before it included, of each token with text
     spans: list[tuple[int, int, int]] = []  # (start, end, token)
@@ -99,15 +105,18 @@ def words_of(draft: Draft) -> tuple[Word, ...]:
         while last + 1 < len(spans) and spans[last + 1][0] < span.end:
             last += 1
         if at < len(spans):
-            words.append(Word(draft.text[span.start : span.end], span.start, span.end, Span(begins[at], spans[last][2] + 1)))
+            words.append(
+                Word(draft.text[span.start : span.end], span.start, span.end, Span(begins[at], spans[last][2] + 1))
+            )
     return tuple(words)
 
 
 def received(rows: Sequence[Attended], n: int, start: int = 0) -> tuple[float, ...]:
-    """Eq 2: for each of the tokens start … start+n-1 the maximum attention paid to it by a later one of them, in [0, 1].
+    """Eq 2: for each of the tokens start … start+n-1 the maximum attention paid to it by a later one of them, in [0,
+    1].
 
-    Diagonal, prompt and tokens outside the range are excluded; a token with no later one (the last) gets 0.0. The rows may come in any
-    order and may lack some queries.
+    Diagonal, prompt and tokens outside the range are excluded; a token with no later one (the last) gets 0.0. The rows
+    may come in any order and may lack some queries.
     """
     best = [0.0] * n
     for row in rows:
@@ -131,7 +140,8 @@ def word_attention(draft: Draft, word: Word) -> float | None:
 
 
 def log_det_gram(hidden: Sequence[Any], alpha: float = 1e-3) -> float:
-    """SeaKR's U = (1/k) · log det(Z J Zᵀ + α I): Z is (k, d), one hidden state a sample, J centres each over its d dimensions.
+    """SeaKR's U = (1/k) · log det(Z J Zᵀ + α I): Z is (k, d), one hidden state a sample, J centres each over its d
+    dimensions.
 
     Nats; higher means more spread, hence less sure. Raises ValueError for no sample or α ≤ 0.
     """

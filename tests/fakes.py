@@ -85,7 +85,19 @@ class ListMemory:
 
 
 def _words(text: str) -> set[str]:
-    return {word.strip(".,?'\"").casefold() for word in text.split()} - {"the", "of", "was", "in", "a", "is", "that", "on", "by", "who", "where"}
+    return {word.strip(".,?'\"").casefold() for word in text.split()} - {
+        "the",
+        "of",
+        "was",
+        "in",
+        "a",
+        "is",
+        "that",
+        "on",
+        "by",
+        "who",
+        "where",
+    }
 
 
 def _ranked(p: Passage, rank: int) -> Passage:
@@ -93,8 +105,12 @@ def _ranked(p: Passage, rank: int) -> Passage:
 
 
 def config(*assignments: str) -> Config:
-    """Default settings with `section.key=value` changes; the scripted tests run MIND from its own start, without repeated context."""
-    return load_config(environ={}, assignments=("engine.policy=mind", "layout.repeat=0", "rind.first=false", *assignments)).config
+    """Default settings with `section.key=value` changes; the scripted tests run MIND from its own start, without
+    repeated context.
+    """
+    return load_config(
+        environ={}, assignments=("engine.policy=mind", "layout.repeat=0", "rind.first=false", *assignments)
+    ).config
 
 
 def plug(table: Mapping[str, str], name: str, settings: Config) -> Any:
@@ -130,7 +146,9 @@ def engine(
     )
 
 
-def run(question: str, tape: Sequence[Reply | str] | Model, *assignments: str, cancel: Cancel = NEVER, **parts: Any) -> list[Event]:
+def run(
+    question: str, tape: Sequence[Reply | str] | Model, *assignments: str, cancel: Cancel = NEVER, **parts: Any
+) -> list[Event]:
     """All events of one turn."""
     history = parts.pop("history", ())
     return list(engine(tape, *assignments, **parts).run(question, history=history, cancel=cancel))
@@ -149,13 +167,18 @@ def ask(tape: Sequence[Reply | str] = (), provides: frozenset[Signal] = ALL) -> 
 def draft(*cells: tuple[str, float, float] | tuple[str, float], probability: float | None = None) -> Draft:
     """A draft of (text, entropy[, attention received]) tokens; each later token pays the same attention to a token."""
     pulls = [cell[2] if len(cell) == 3 else 0.1 for cell in cells]
-    tokens = tuple(Token(i, i, cell[0], math.log(probability) if probability else -cell[1], cell[1]) for i, cell in enumerate(cells))
+    tokens = tuple(
+        Token(i, i, cell[0], math.log(probability) if probability else -cell[1], cell[1])
+        for i, cell in enumerate(cells)
+    )
     rows = [Attended(i, tuple(pulls[:i])) for i in range(len(cells))]
     return Draft("".join(cell[0] for cell in cells), tokens, received(rows, len(cells)))
 
 
 class ByPrompt(ScriptedModel):
-    """Answers by what the prompt asks for: the words that the assistant's turn begins with. Unlike a tape it cannot run out."""
+    """Answers by what the prompt asks for: the words that the assistant's turn begins with. Unlike a tape it cannot run
+    out.
+    """
 
     def __init__(self, answers: Mapping[str, str], **rest: Any) -> None:
         super().__init__([], provides=rest.pop("provides", ALL), **rest)
@@ -181,4 +204,12 @@ class ByPrompt(ScriptedModel):
             self._sampling = False
 
 
-KINDS = {"Names:": "extract", "1": "cot", "Look up:": "query", "Ask:": "ask", "Answer:": "answer", "1.": "decompose", "Question:": "rewrite"}
+KINDS = {
+    "Names:": "extract",
+    "1": "cot",
+    "Look up:": "query",
+    "Ask:": "ask",
+    "Answer:": "answer",
+    "1.": "decompose",
+    "Question:": "rewrite",
+}

@@ -38,7 +38,9 @@ CODE = "import sys, json\nimport mindchat\nprint(json.dumps([mindchat.__file__, 
 
 
 @pytest.mark.parametrize("path", ["", os.pathsep, f"{os.pathsep}.", "."])
-def test_a_child_imports_nothing_from_the_current_folder(hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_a_child_imports_nothing_from_the_current_folder(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.chdir(hostile)
     monkeypatch.setenv("PYTHONPATH", path)
     monkeypatch.setattr(sys, "path", ["", ".", str(hostile), *sys.path])
@@ -55,7 +57,9 @@ def test_python_m_mindchat_leaves_the_folder_it_was_called_in(hostile: Path, tmp
     environ = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "MINDCHAT_HOME": str(tmp_path / "home")}
     command = [sys.executable, "-m", "mindchat", "index", "status", "--json"]
     for name in ("sitecustomize.py", "usercustomize.py"):
-        (hostile / name).unlink()  # Python runs these before any program may speak; PYTHONPATH does not name the folder in real use
+        (
+            hostile / name
+        ).unlink()  # Python runs these before any program may speak; PYTHONPATH does not name the folder in real use
     done = subprocess.run(command, cwd=hostile, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()
@@ -67,8 +71,16 @@ def test_no_other_place_starts_a_process() -> None:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 name = ast.unparse(node.func)
-                if name in ("subprocess.Popen", "subprocess.run", "subprocess.call", "subprocess.check_output", "subprocess.check_call") or (
-                    name.startswith(("os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.popen", "multiprocessing."))
+                if name in (
+                    "subprocess.Popen",
+                    "subprocess.run",
+                    "subprocess.call",
+                    "subprocess.check_output",
+                    "subprocess.check_call",
+                ) or (
+                    name.startswith(
+                        ("os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.popen", "multiprocessing.")
+                    )
                 ):
                     found.add(source.relative_to(PACKAGE).as_posix())
             if isinstance(node, ast.ImportFrom | ast.Import):

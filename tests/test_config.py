@@ -109,7 +109,9 @@ def test_each_layer_wins_over_the_ones_below(tmp_path: Path, missing: int) -> No
 
 def test_problems_name_file_line_and_nearest_key(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    file.write_text('# mine\n[engine]\nseed = 1\npolcy = "none"\n\n[rnd]\nalpha = 1\n[rind]\nalpha = -1\nthreshold = "sometimes"\n')
+    file.write_text(
+        '# mine\n[engine]\nseed = 1\npolcy = "none"\n\n[rnd]\nalpha = 1\n[rind]\nalpha = -1\nthreshold = "sometimes"\n'
+    )
     with pytest.raises(ConfigError) as caught:
         load_config(user_file=file, environ={})
     lines = caught.value.message.splitlines()
@@ -157,16 +159,23 @@ def test_bad_assignments_are_explained(assignment: str, said: str) -> None:
 
 def test_text_is_converted_to_the_settings_type() -> None:
     found, problems = from_assignments(
-        "--set", ["layout.repeat=2", "layout.repeat=auto", "layout.cot=true", "seakr.delta=-4", 'paths.index=["a", "b c"]']
+        "--set",
+        ["layout.repeat=2", "layout.repeat=auto", "layout.cot=true", "seakr.delta=-4", 'paths.index=["a", "b c"]'],
     )
     assert problems == []
     assert [value for _, value, _ in found] == ["auto", True, -4.0, ["a", "b c"]]  # the later of two equal keys wins
 
 
 def test_environment_reads_only_settings() -> None:
-    found, problems = from_environment({"MINDCHAT_HOME": "/x", "MINDCHAT_ENGINE__SEED": "7", "MINDCHAT_ENGINE__SEEED": "7", "OTHER__THING": "1"})
-    assert [(key, value, origin.source) for key, value, origin in found] == [("engine.seed", 7, "MINDCHAT_ENGINE__SEED")]
-    assert [str(problem) for problem in problems] == ["MINDCHAT_ENGINE__SEEED: engine.seeed: unknown setting. Did you mean engine.seed?"]
+    found, problems = from_environment(
+        {"MINDCHAT_HOME": "/x", "MINDCHAT_ENGINE__SEED": "7", "MINDCHAT_ENGINE__SEEED": "7", "OTHER__THING": "1"}
+    )
+    assert [(key, value, origin.source) for key, value, origin in found] == [
+        ("engine.seed", 7, "MINDCHAT_ENGINE__SEED")
+    ]
+    assert [str(problem) for problem in problems] == [
+        "MINDCHAT_ENGINE__SEEED: engine.seeed: unknown setting. Did you mean engine.seed?"
+    ]
 
 
 FREE = [

@@ -1,4 +1,6 @@
-"""The tree of failures: codes are unique, exit codes are the contract's, and the picture at the top of the module is true."""
+"""The tree of failures: codes are unique, exit codes are the contract's, and the picture at the top of the module is
+true.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,17 @@ def test_no_event_is_left_out_of_the_union() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{}", "[]", '{"type":"Nothing"}', '{"question":"no type"}', '{"type":"Notice"}', '{"type":"Notice","text":1}', "{"]
+    "line",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"type":"Nothing"}',
+        '{"question":"no type"}',
+        '{"type":"Notice"}',
+        '{"type":"Notice","text":1}',
+        "{",
+    ],
 )
 def test_what_is_no_event_is_refused(line: str) -> None:
     with pytest.raises(msgspec.DecodeError):  # ValidationError is one of its kinds

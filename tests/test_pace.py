@@ -8,7 +8,19 @@ import pytest
 
 from mindchat import events as ev
 from mindchat.config import Config, change
-from mindchat.pace import Forecast, Pace, PaceFile, Ratio, about, cost_of_copies, forecast, joined, measure, said_of, said_of_copies
+from mindchat.pace import (
+    Forecast,
+    Pace,
+    PaceFile,
+    Ratio,
+    about,
+    cost_of_copies,
+    forecast,
+    joined,
+    measure,
+    said_of,
+    said_of_copies,
+)
 from mindchat.values import Prompt
 
 ONCE = change(Config(), "layout.repeat", "1")
@@ -18,7 +30,9 @@ def built(tokens: int, copies: int, purpose: str = "answer") -> ev.PromptBuilt:
     return ev.PromptBuilt(Prompt(()), "", (("p1", "p2"),) * copies, tokens, 4096, purpose)
 
 
-def turn(read: int = 900, cached: int = 100, read_seconds: float = 9.0, written: int = 20, write_seconds: float = 4.0) -> list[ev.Event]:
+def turn(
+    read: int = 900, cached: int = 100, read_seconds: float = 9.0, written: int = 20, write_seconds: float = 4.0
+) -> list[ev.Event]:
     total = read + cached
     return [
         built(total, 2),
@@ -85,8 +99,9 @@ def test_copies_cost_reading_and_no_writing() -> None:
     assert extra is not None
     assert (extra.tokens, extra.seconds) == (1000.0, 10.0)
     assert said_of_copies(extra) == "+1,000 tokens, about 10 s"
-    assert said_of(Forecast(900, 20, 31.0), extra) == (
-        "about 31 s: about 900 tokens to read, 20 to write; +1,000 tokens, about 10 s for repeating the documents"
+    assert (
+        said_of(Forecast(900, 20, 31.0), extra)
+        == "about 31 s: about 900 tokens to read, 20 to write; +1,000 tokens, about 10 s for repeating the documents"
     )
     assert about(150) == "about 2 min"
 
@@ -106,7 +121,9 @@ def test_it_is_kept_for_each_model_and_a_broken_file_is_begun_anew(tmp_path: Pat
     assert again.read(ONCE).reading.value == 100.0
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_forecast_and_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_written_costs_only_the_forecast_and_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "cache").write_text("a file, no folder")
     kept = PaceFile(tmp_path / "cache" / "pace.json")
     kept.add(ONCE, measure(turn(), ONCE))

@@ -13,7 +13,15 @@ from mindchat.paths import find_paths, packaged, private
 
 def test_home_puts_everything_under_one_folder(home: Path) -> None:
     paths = find_paths()
-    for place in (paths.config_file, paths.memory_db, paths.chats_db, paths.index, paths.log_file, paths.cache, paths.models):
+    for place in (
+        paths.config_file,
+        paths.memory_db,
+        paths.chats_db,
+        paths.index,
+        paths.log_file,
+        paths.cache,
+        paths.models,
+    ):
         assert place.is_relative_to(home)
     assert list(home.iterdir()) == []
 
@@ -46,7 +54,11 @@ def test_models_folder_can_be_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no permission bits")
 def test_private_folders_are_for_their_owner_only(tmp_path: Path) -> None:
     made = private(tmp_path / "a" / "b" / "c")
-    for folder in (made, made.parent, made.parent.parent):  # also those on the way: a home is often made on the way to its models
+    for folder in (
+        made,
+        made.parent,
+        made.parent.parent,
+    ):  # also those on the way: a home is often made on the way to its models
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert private(made) == made
     (tmp_path / "file").write_text("")

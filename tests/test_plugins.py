@@ -71,7 +71,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-methods\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRIES)
-    for name, body in (("own_policy", POLICY), ("odd_reader", READER), ("hello_command", COMMAND), ("raising", "raise RuntimeError('\\x1b[31mno')")):
+    for name, body in (
+        ("own_policy", POLICY),
+        ("odd_reader", READER),
+        ("hello_command", COMMAND),
+        ("raising", "raise RuntimeError('\\x1b[31mno')"),
+    ):
         (folder / f"{name}.py").write_text(body)
     monkeypatch.syspath_prepend(str(folder))
     return folder
@@ -81,7 +86,14 @@ def mindchat_command(installed: Path, home: Path, *arguments: str) -> subprocess
     """A process of its own, as plug-ins are found once."""
     package = str(Path(mindchat.__file__).parents[1])
     environ = {"PYTHONPATH": f"{installed}:{package}", "MINDCHAT_HOME": str(home), "PATH": "", "HOME": str(home)}
-    return subprocess.run([sys.executable, "-m", "mindchat", *arguments], env=environ, capture_output=True, text=True, check=False, cwd=home)
+    return subprocess.run(
+        [sys.executable, "-m", "mindchat", *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home,
+    )
 
 
 def test_all_plug_ins_are_listed_with_their_state(installed: Path, tmp_path: Path) -> None:

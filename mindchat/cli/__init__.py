@@ -1,6 +1,7 @@
 """The command line's door: `mindchat` and `python -m mindchat` come in here.
 
-Owns: main, and the answer to --version, which needs nothing else to be loaded. Does not own: commands (app.py), errors (command_runner.py).
+Owns: main, and the answer to --version, which needs nothing else to be loaded. Does not own: commands (app.py), errors
+(command_runner.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The table of commands and what `mindchat` does without one.
 
-Owns: COMMANDS (name → module and help line), the root options. Does not own: what a command does (its module) or how it fails (command_runner.py).
-A module is imported when its command is called, completed or explained: `mindchat paths` does not pay for `mindchat eval`.
+Owns: COMMANDS (name → module and help line), the root options. Does not own: what a command does (its module) or how it
+fails (command_runner.py). A module is imported when its command is called, completed or explained: `mindchat paths`
+does not pay for `mindchat eval`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ COMMANDS: dict[str, Entry] = {
     "eval": Entry("mindchat.lab.commands.evaluate:app", "Measure answers over a data set; eval report merges runs."),
     "bench": Entry("mindchat.lab.commands.bench:app", "Measure speed, each time beside a reference."),
     "probe": Entry("mindchat.lab.commands.probe:app", "Measure how a model reads: order, noise, position, repetition."),
-    "calibrate": Entry("mindchat.lab.commands.calibrate:app", "Fit thresholds to a model on questions whose answers are known."),
+    "calibrate": Entry(
+        "mindchat.lab.commands.calibrate:app", "Fit thresholds to a model on questions whose answers are known."
+    ),
     "trace": Entry("mindchat.cli.trace:app", "Replay a recorded turn."),
     "config": Entry("mindchat.cli.config:app", "Show, check and explain settings."),
     "plugins": Entry("mindchat.cli.plugins:app", "List what installed packages add, and whether it can be used."),
@@ -60,8 +63,12 @@ class LazyGroup(TyperGroup):
 
 
 def sub_app(about: str, *, bare: bool = False) -> typer.Typer:
-    """An app for a group of verbs, with the habits that all of them share; `bare`: without a verb it does something by itself."""
-    return typer.Typer(help=about, no_args_is_help=not bare, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
+    """An app for a group of verbs, with the habits that all of them share; `bare`: without a verb it does something by
+    itself.
+    """
+    return typer.Typer(
+        help=about, no_args_is_help=not bare, add_completion=False, rich_markup_mode=None, context_settings=CONTEXT
+    )
 
 
 def command_app() -> typer.Typer:
@@ -91,7 +98,9 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
 ) -> None:
     """Multi-hop answers over your own documents with a local model. Without a command: the chat screen."""
     if context.invoked_subcommand is None:

@@ -1,6 +1,7 @@
 """`mindchat ask`: one question, one answer.
 
-Owns: its flags, and what reaches standard output: the answer for people, one object (--json) or a line per event (--events).
+Owns: its flags, and what reaches standard output: the answer for people, one object (--json) or a line per event
+(--events).
 Does not own: the turn (Session), narration (narrate.py), exit codes (command_runner.py).
 """
 
@@ -34,9 +35,13 @@ app = command_app()
 
 @app.command()
 def ask(
-    question: Annotated[str | None, typer.Argument(help="The question; - reads it from standard input; piped text precedes it.")] = None,
+    question: Annotated[
+        str | None, typer.Argument(help="The question; - reads it from standard input; piped text precedes it.")
+    ] = None,
     json: options.Json = False,
-    events: Annotated[bool, typer.Option("--events", help="Print every event as a line of JSON, as it happens.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print every event as a line of JSON, as it happens.")
+    ] = False,
     model: options.ModelName = None,
     k: Annotated[int | None, typer.Option("-k", help="Passages per search.")] = None,
     policy: options.Policy = None,
@@ -45,14 +50,20 @@ def ask(
     role: options.Role = None,
     as_: options.As = None,
     cot: Annotated[bool | None, typer.Option("--cot", help="Ask the model to think in steps after the copies.")] = None,
-    inside: Annotated[list[Path] | None, typer.Option("--in", metavar="PATH", help="Search only documents under this path.")] = None,
+    inside: Annotated[
+        list[Path] | None, typer.Option("--in", metavar="PATH", help="Search only documents under this path.")
+    ] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither use nor learn facts.")] = False,
-    anyway: Annotated[bool, typer.Option("--answer-anyway", help="Ask the model also where your documents do not seem to say.")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--answer-anyway", help="Ask the model also where your documents do not seem to say.")
+    ] = False,
     session: options.SessionId = None,
     continue_: options.Continue = False,
     incognito: options.Incognito = False,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of everything random.")] = None,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Give up after this long (exit code 4).")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", help="Give up after this long (exit code 4).")
+    ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No narration on standard error.")] = False,
     sets: options.Sets = None,
 ) -> None:
@@ -101,7 +112,10 @@ def choose_session(setup: Setup, session: str | None, newest: bool, incognito: b
     if session and newest:
         raise UsageError("--session and --continue exclude each other.", "Choose one.")
     if incognito and (session or newest):
-        raise UsageError("An incognito question cannot continue a conversation.", "Leave out --incognito, or --session and --continue.")
+        raise UsageError(
+            "An incognito question cannot continue a conversation.",
+            "Leave out --incognito, or --session and --continue.",
+        )
     if not session and not newest:
         return None
     from mindchat import wiring
@@ -122,11 +136,21 @@ def open_session(setup: Setup, session: str | None, incognito: bool, memory: boo
     """A session as wiring builds it; called on the desk's thread."""
     from mindchat import wiring
 
-    return wiring.open_session(setup.config, setup.paths, session=session, incognito=incognito, memory=memory, within=inside)
+    return wiring.open_session(
+        setup.config, setup.paths, session=session, incognito=incognito, memory=memory, within=inside
+    )
 
 
-def follow(news: Iterator[Event], cancel: Cancel, narrator: Narrator, *, every_event: bool = False, foreseen: Sequence[str] = ()) -> Trace:
-    """Narrate (and, if wanted, print) a turn to its end; a turn that could not even say how it ended gets its last event here.
+def follow(
+    news: Iterator[Event],
+    cancel: Cancel,
+    narrator: Narrator,
+    *,
+    every_event: bool = False,
+    foreseen: Sequence[str] = (),
+) -> Trace:
+    """Narrate (and, if wanted, print) a turn to its end; a turn that could not even say how it ended gets its last
+    event here.
 
     `foreseen`: what is said when the turn starts; read only then.
     """
@@ -170,7 +194,9 @@ def failure_of(trace: Trace, cancel: Cancel) -> MindChatError | None:
         failure.code, failure.exit_code = trace.failed.code, trace.failed.exit_code
         return failure
     if trace.state == "cancelled":
-        return Interrupted("Interrupted before the answer.", "What was written so far is kept; mindchat ask -c goes on from there.")
+        return Interrupted(
+            "Interrupted before the answer.", "What was written so far is kept; mindchat ask -c goes on from there."
+        )
     return None
 
 

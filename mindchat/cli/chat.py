@@ -25,7 +25,9 @@ app = command_app()
 
 @app.command()
 def chat(
-    plain: Annotated[bool, typer.Option("--plain", help="A line mode without boxes, for pipes, screen readers and TERM=dumb.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="A line mode without boxes, for pipes, screen readers and TERM=dumb.")
+    ] = False,
     model: options.ModelName = None,
     session: options.SessionId = None,
     continue_: options.Continue = False,
@@ -42,7 +44,9 @@ def chat(
     def make() -> Session:
         return open_session(setup, wanted, incognito, not no_memory, [])
 
-    screen = not plain and is_terminal(sys.stdout) and sys.stdin.isatty() and sys.stderr.isatty()  # Textual draws on stderr
+    screen = (
+        not plain and is_terminal(sys.stdout) and sys.stdin.isatty() and sys.stderr.isatty()
+    )  # Textual draws on stderr
     code = _screens(make, setup, incognito) if screen else _lines(make)
     if code:
         # A screen that a signal ended says 128 + its number, as shells do; here every interruption is 130.
@@ -53,7 +57,14 @@ def _screens(make: Callable[[], Session], setup: Setup, incognito: bool) -> int:
     from mindchat.tui.app import run
 
     ui = setup.config.ui
-    return run(make, theme=ui.theme, mouse=ui.mouse, fps=ui.updates_per_second, state=None if incognito else setup.paths.state, keymap=ui.keys)
+    return run(
+        make,
+        theme=ui.theme,
+        mouse=ui.mouse,
+        fps=ui.updates_per_second,
+        state=None if incognito else setup.paths.state,
+        keymap=ui.keys,
+    )
 
 
 def _lines(make: Callable[[], Session]) -> int:

@@ -1,7 +1,8 @@
 """The outer edge of every command: streams, signals, the log, and the one place where failures become exit codes.
 
 Owns: run, exit codes (errors.py), what an error looks like on either stream, the log file. Does not own: any command.
-Catching broadly is right here and nowhere else in the command line: whatever arrives becomes one sentence, and the rest is in the log.
+Catching broadly is right here and nowhere else in the command line: whatever arrives becomes one sentence, and the rest
+is in the log.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ LOG_BYTES = 1_000_000
 FULL = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
 """What the system says when no more can be written: no space, a user's quota, a file's largest size."""
 CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
-"""Base of what the argument parser raises; typer carries its own copy of click, so it is reached through a name that typer exports."""
+"""Base of what the argument parser raises; typer carries its own copy of click, so it is reached through a name that
+typer exports.
+"""
 
 _MEMORY, _REMEMBER = re.compile(r"(?<![^\s(])/memory(?= )"), re.compile(r"(?<![^\s(])/remember(?= )")
 
@@ -63,8 +66,8 @@ def run(arguments: list[str]) -> int:
 def leave(code: int) -> int:
     """The exit code, unless torch is loaded or a worker still sits in native code: then the process ends here.
 
-    Waiting for a forward pass would make Ctrl+C slow, tearing the interpreter down around it can crash, and unloading torch takes seconds;
-    what must last is on disk by now.
+    Waiting for a forward pass would make Ctrl+C slow, tearing the interpreter down around it can crash, and unloading
+    torch takes seconds; what must last is on disk by now.
     """
     if "torch" in sys.modules or any(thread.name.startswith("mindchat") for thread in threading.enumerate()):
         os._exit(code)
@@ -80,14 +83,17 @@ def _invoke(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-# ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── failures
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def report_error(error: BaseException, arguments: list[str]) -> int:
     """Write the failure where the command's consumer looks for it, and give its exit code."""
     if isinstance(error, Reported):
         return error.exit_code
-    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):  # typer turns it into SystemExit(1)
+    if isinstance(error, BrokenPipeError) or isinstance(
+        error.__context__, BrokenPipeError
+    ):  # typer turns it into SystemExit(1)
         return _quiet_pipe()
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
@@ -121,11 +127,15 @@ def as_failure(error: BaseException) -> MindChatError | None:
         return UsageError(error.format_message(), f"See {path} --help.")  # type: ignore[attr-defined]
     if isinstance(error, OSError) and error.errno in FULL:
         where = f" {error.filename} cannot be written." if error.filename is not None else ""
-        return MindChatError(f"The disk is full, or a limit of it is reached.{where}", "Free some space, then try again.")
+        return MindChatError(
+            f"The disk is full, or a limit of it is reached.{where}", "Free some space, then try again."
+        )
     if isinstance(error, OSError) and error.filename is not None:
         return MindChatError(f"{error.filename}: {error.strerror or error}.", "Check the path and its permissions.")
     if isinstance(error, MemoryError):
-        return MindChatError("There was not enough memory.", "Choose a smaller model (mindchat models list) or lower model.cache_mb.")
+        return MindChatError(
+            "There was not enough memory.", "Choose a smaller model (mindchat models list) or lower model.cache_mb."
+        )
     return None
 
 
@@ -141,7 +151,9 @@ def write_failure(failure: MindChatError, arguments: list[str], partial: object 
         event = TurnFailed(failure.code, failure.message, told_here(failure.hint), failure.exit_code)
         sys.stdout.write(to_json(event) + "\n")
     elif "--json" in before:
-        body: dict[str, object] = {"error": {"code": failure.code, "message": failure.message, "hint": told_here(failure.hint)}}
+        body: dict[str, object] = {
+            "error": {"code": failure.code, "message": failure.message, "hint": told_here(failure.hint)}
+        }
         if partial is not None:
             body["partial"] = partial
         write_json(body)
@@ -170,7 +182,8 @@ def _flush(code: int) -> int:
     return code
 
 
-# ── signals ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── signals
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:
@@ -196,7 +209,9 @@ def _signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def cancelling(cancel: Cancel) -> Iterator[None]:
-    """Inside, the first Ctrl+C or SIGTERM asks the work to stop, so that it can write down what it has; a second one interrupts."""
+    """Inside, the first Ctrl+C or SIGTERM asks the work to stop, so that it can write down what it has; a second one
+    interrupts.
+    """
 
     def stop(signum: int, frame: FrameType | None) -> None:
         if cancel.cancelled:
@@ -211,17 +226,22 @@ def cancelling(cancel: Cancel) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the log
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _PrivateLog(logging.handlers.RotatingFileHandler):
-    """Created with its folder only when there is something to write, readable by its owner only. It never fails and never writes elsewhere."""
+    """Created with its folder only when there is something to write, readable by its owner only. It never fails and
+    never writes elsewhere.
+    """
 
     broken = ""
     """Why the log cannot be written, once that was seen."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk must not bring a traceback to the terminal: the reason is kept, and nothing more is tried in this run."""
+        """A full disk must not bring a traceback to the terminal: the reason is kept, and nothing more is tried in this
+        run.
+        """
         error = sys.exc_info()[1]
         self.broken = getattr(error, "strerror", None) or type(error).__name__
         self.setLevel(logging.CRITICAL + 1)

@@ -39,13 +39,21 @@ def show(
     shown = [key for key in values if key.startswith(prefix) and (not changed or values[key] != defaults[key])]
     origins = {key: setup.loaded.origins.get(key, Origin("default")) for key in shown}
     if json:
-        write_json({key: {"value": values[key], "source": origins[key].source, "line": origins[key].line} for key in shown})
+        write_json(
+            {key: {"value": values[key], "source": origins[key].source, "line": origins[key].line} for key in shown}
+        )
         return
     write_table([(key, msgspec.json.encode(values[key]).decode(), _where(origins[key])) for key in shown])
 
 
 def _flat(config: Config) -> dict[str, Any]:
-    return without_secrets({f"{section}.{key}": value for section, table in msgspec.to_builtins(config).items() for key, value in table.items()})
+    return without_secrets(
+        {
+            f"{section}.{key}": value
+            for section, table in msgspec.to_builtins(config).items()
+            for key, value in table.items()
+        }
+    )
 
 
 def _where(origin: Origin) -> str:
@@ -54,7 +62,9 @@ def _where(origin: Origin) -> str:
 
 @app.command()
 def validate(
-    file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="Check this file instead of everything in force.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(exists=True, dir_okay=False, help="Check this file instead of everything in force.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Report every unknown key and bad value, with file, line and nearest key; exit code 2 if there is one."""
@@ -89,11 +99,15 @@ def schema() -> None:
 
 @app.command()
 def trust(
-    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The project's folder; default: this one.")] = Path("."),
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The project's folder; default: this one.")
+    ] = Path("."),
     revoke: Annotated[bool, typer.Option("--revoke", help="Trust it no longer.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Let this folder's mindchat.toml, as it is now, set everything: model, server, paths, memory. A change of the file ends the trust."""
+    """Let this folder's mindchat.toml, as it is now, set everything: model, server, paths, memory. A change of the file
+    ends the trust.
+    """
     paths = find_paths()
     set_trust(paths, folder, not revoke)
     if json:

@@ -85,11 +85,19 @@ def _guarded(check: Callable[[Setup], Iterator[Finding]], setup: Setup) -> Itera
         failure = as_failure(error)
         if failure is None:
             log.error("doctor: %s", about, exc_info=error)
-        yield Finding("fail", about, f"{failure.message} {failure.hint}".strip() if failure else f"{type(error).__name__}: {error}")
+        yield Finding(
+            "fail",
+            about,
+            f"{failure.message} {failure.hint}".strip() if failure else f"{type(error).__name__}: {error}",
+        )
 
 
 def _program(setup: Setup) -> Iterator[Finding]:
-    yield Finding("ok", "program", f"mindchat {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    yield Finding(
+        "ok",
+        "program",
+        f"mindchat {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+    )
 
 
 def _settings(setup: Setup) -> Iterator[Finding]:
@@ -98,11 +106,20 @@ def _settings(setup: Setup) -> Iterator[Finding]:
     for note in setup.loaded.notes:
         yield Finding("info", "settings", note)
     if not setup.loaded.problems:
-        yield Finding("ok", "settings", f"{len(setup.loaded.origins)} changed from their defaults (mindchat config show --changed)")
+        yield Finding(
+            "ok",
+            "settings",
+            f"{len(setup.loaded.origins)} changed from their defaults (mindchat config show --changed)",
+        )
 
 
 def _places(setup: Setup) -> Iterator[Finding]:
-    for name, folder in (("config", setup.paths.config), ("data", setup.paths.data), ("state", setup.paths.state), ("models", setup.paths.models)):
+    for name, folder in (
+        ("config", setup.paths.config),
+        ("data", setup.paths.data),
+        ("state", setup.paths.state),
+        ("models", setup.paths.models),
+    ):
         nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
         if not os.access(nearest, os.W_OK | os.X_OK):
             yield Finding("fail", "places", f"{name}: {nearest} cannot be written.")
@@ -118,7 +135,11 @@ def _space(folder: Path) -> Iterator[Finding]:
 def _terminal(setup: Setup) -> Iterator[Finding]:
     encoding = sys.stdout.encoding or "unknown"
     fine = encoding.lower().replace("-", "") == "utf8"
-    yield Finding("ok" if fine else "warn", "terminal", f"encoding {encoding}" + ("" if fine else "; set PYTHONUTF8=1 to see every character"))
+    yield Finding(
+        "ok" if fine else "warn",
+        "terminal",
+        f"encoding {encoding}" + ("" if fine else "; set PYTHONUTF8=1 to see every character"),
+    )
     if not is_terminal(sys.stdout):
         yield Finding("info", "terminal", "standard output is not a screen: the chat runs in line mode here")
 
@@ -130,15 +151,23 @@ def _model(setup: Setup) -> Iterator[Finding]:
     if setup.config.server.url:
         variable = setup.config.server.key_env
         if variable and not os.environ.get(variable):
-            yield Finding("fail", "model", f"The environment variable {variable} is empty; put the server's key into it, or clear server.key_env.")
+            yield Finding(
+                "fail",
+                "model",
+                f"The environment variable {variable} is empty; put the server's key into it, or clear server.key_env.",
+            )
         yield Finding("info", "model", f"{name} on the server {shown_address(setup.config.server.url)}")
         return
-    yield from (Finding("fail", "model", found) for found in wiring.open_store(setup.config, setup.paths).findings(name))
+    yield from (
+        Finding("fail", "model", found) for found in wiring.open_store(setup.config, setup.paths).findings(name)
+    )
     present = wiring.open_store(setup.config, setup.paths).info(name)
     if present.installed:
         yield Finding("ok", "model", f"{name} is here")
     else:
-        yield Finding("warn", "model", f"{name} is not here yet; the first question fetches it (mindchat models pull {name})")
+        yield Finding(
+            "warn", "model", f"{name} is not here yet; the first question fetches it (mindchat models pull {name})"
+        )
 
 
 def _stores(setup: Setup) -> Iterator[Finding]:
@@ -153,7 +182,11 @@ def _stores(setup: Setup) -> Iterator[Finding]:
         if wrong := complaint(path):
             stamp_of(path).unlink(missing_ok=True)  # so that the next start checks the file and does what is said here
             good = newest_sound(path)
-            helps = f"the next start restores {good.name}" if good else f"no sound backup; move {path} and its -wal and -shm away to start afresh"
+            helps = (
+                f"the next start restores {good.name}"
+                if good
+                else f"no sound backup; move {path} and its -wal and -shm away to start afresh"
+            )
             yield Finding("fail", "stores", f"{path.name} is damaged ({wrong}): {helps}.")
         else:
             yield Finding("ok", "stores", f"{path.name} is sound")
@@ -173,7 +206,11 @@ def _memory(setup: Setup) -> Iterator[Finding]:
     try:
         for found in examine(memory).findings:
             if found.level in ("bad", "warn"):
-                yield Finding("fail" if found.level == "bad" else "warn", "memory", f"{found.text} ({found.fix})" if found.fix else found.text)
+                yield Finding(
+                    "fail" if found.level == "bad" else "warn",
+                    "memory",
+                    f"{found.text} ({found.fix})" if found.fix else found.text,
+                )
     finally:
         memory.close()
 
@@ -196,11 +233,23 @@ def _index(setup: Setup) -> Iterator[Finding]:
             yield Finding("info", "documents", f"{helps} mends this from the stored documents; no file is read again.")
         for text in library.take_notices():
             yield Finding("warn", "documents", text)
-        counts = f"{status.get('documents', 0):,} documents, {status.get('passages', 0):,} passages in {status.get('collection', '')}"
+        counts = (
+            f"{status.get('documents', 0):,} documents, {status.get('passages', 0):,} passages in"
+            f" {status.get('collection', '')}"
+        )
         yield Finding("info" if broken else "ok", "documents", counts)
     finally:
         library.close()
 
 
-CHECKS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (_program, _settings, _places, _terminal, _model, _stores, _memory, _index)
+CHECKS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (
+    _program,
+    _settings,
+    _places,
+    _terminal,
+    _model,
+    _stores,
+    _memory,
+    _index,
+)
 """In the order of the report."""

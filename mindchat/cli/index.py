@@ -1,6 +1,7 @@
 """`mindchat index`: documents in, refreshed, searched, out.
 
-Owns: its verbs, progress and output. Does not own: reading and searching (corpus room), which collection is in force (wiring).
+Owns: its verbs, progress and output. Does not own: reading and searching (corpus room), which collection is in force
+(wiring).
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def _told(library: Any) -> Iterator[Any]:
 
 @app.command()
 def add(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")], json: options.Json = False, sets: options.Sets = None
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders.")],
+    json: options.Json = False,
+    sets: options.Sets = None,
 ) -> None:
     """Index files and folders; what did not change is not read again."""
     missing = [path for path in paths if not path.exists()]
@@ -86,7 +89,9 @@ def sync(
 
 @app.command()
 def remove(
-    path: Annotated[Path, typer.Argument(help="A file or folder; the files themselves stay.")], yes: options.Yes = False, json: options.Json = False
+    path: Annotated[Path, typer.Argument(help="A file or folder; the files themselves stay.")],
+    yes: options.Yes = False,
+    json: options.Json = False,
 ) -> None:
     """Forget the documents at or under a path, and what was learned from them alone."""
     with _library() as library:
@@ -145,12 +150,22 @@ def _tell(event: Any, narrator: Narrator) -> None:
 
 
 def _write_report(report: Any) -> None:
-    counts = [f"{len(report.added)} added", f"{len(report.updated)} updated", f"{len(report.removed)} removed", f"{report.unchanged} unchanged"]
+    counts = [
+        f"{len(report.added)} added",
+        f"{len(report.updated)} updated",
+        f"{len(report.removed)} removed",
+        f"{report.unchanged} unchanged",
+    ]
     counts += [f"{len(report.moved)} moved"] * bool(report.moved)
-    counts += [f"{len(report.failed)} failed"] * bool(report.failed) + [f"{len(report.skipped)} skipped"] * bool(report.skipped)
+    counts += [f"{len(report.failed)} failed"] * bool(report.failed) + [f"{len(report.skipped)} skipped"] * bool(
+        report.skipped
+    )
     write(f"{', '.join(counts)} · {report.passages:,} passages searchable · {duration(report.seconds)}")
     if report.types:
-        write("  by type: " + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items())))
+        write(
+            "  by type: "
+            + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items()))
+        )
     for reason, count in Counter(reason for _, reason in report.skipped).most_common():
         write(f"  skipped {count}: {reason}")
     for path, reason in report.skipped[:SHOWN]:
@@ -178,10 +193,17 @@ def _cell(value: object) -> str:
 
 @app.command()
 def search(
-    query: Annotated[list[str], typer.Argument(help="Words, 'several words in quotes', type:pdf, path:notes, before:2025-01-01, after:2024.")],
-    inside: Annotated[list[Path] | None, typer.Option("--in", metavar="PATH", help="Search only documents under this path.")] = None,
+    query: Annotated[
+        list[str],
+        typer.Argument(help="Words, 'several words in quotes', type:pdf, path:notes, before:2025-01-01, after:2024."),
+    ],
+    inside: Annotated[
+        list[Path] | None, typer.Option("--in", metavar="PATH", help="Search only documents under this path.")
+    ] = None,
     k: Annotated[int | None, typer.Option("-k", min=1, help="Passages, best first.")] = None,
-    why: Annotated[bool, typer.Option("--why", help="Also say by which words or names each passage was found.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Also say by which words or names each passage was found.")
+    ] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:

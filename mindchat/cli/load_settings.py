@@ -64,7 +64,8 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-# ── trust ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── trust
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _trust_file(paths: Paths) -> Path:
@@ -76,7 +77,9 @@ def trusted_files(paths: Paths) -> dict[str, str]:
     file = _trust_file(paths)
     try:
         content = file.read_bytes()
-        if content.lstrip().startswith(b"["):  # a list of folders, as earlier versions kept it: it says nothing about contents
+        if content.lstrip().startswith(
+            b"["
+        ):  # a list of folders, as earlier versions kept it: it says nothing about contents
             return {}
         return msgspec.json.decode(content, type=dict[str, str])
     except FileNotFoundError:
@@ -98,10 +101,14 @@ def set_trust(paths: Paths, folder: Path, trusted: bool) -> None:
         try:
             known[here] = content_hash((folder / PROJECT_FILE).read_bytes())
         except OSError as error:
-            raise MindChatError(f"{folder / PROJECT_FILE} cannot be read: {error.strerror}.", "Trust is given to a file's content.") from error
+            raise MindChatError(
+                f"{folder / PROJECT_FILE} cannot be read: {error.strerror}.", "Trust is given to a file's content."
+            ) from error
     file = _trust_file(paths)
     try:
         private(file.parent)
         write_atomic(file, msgspec.json.encode(known))
     except OSError as error:
-        raise MindChatError(f"{file} cannot be written: {error.strerror}.", "Free some space, then try again.") from error
+        raise MindChatError(
+            f"{file} cannot be written: {error.strerror}.", "Free some space, then try again."
+        ) from error

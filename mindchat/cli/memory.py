@@ -31,7 +31,11 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Facts by id, or
 One = Annotated[str, typer.Argument(metavar="ID", help="A fact by id, or enough of its beginning.")]
 Scope = Annotated[
     str | None,
-    typer.Option("--scope", help="session, project, global or all.", autocompletion=options.choices("session", "project", "global", "all")),
+    typer.Option(
+        "--scope",
+        help="session, project, global or all.",
+        autocompletion=options.choices("session", "project", "global", "all"),
+    ),
 ]
 Status = Annotated[
     str,
@@ -83,24 +87,39 @@ def status(context: typer.Context, json: options.Json = False) -> None:
 def list_(
     n: Number = 20,
     scope: Scope = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="document or user.", autocompletion=options.choices("document", "user"))] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="document or user.", autocompletion=options.choices("document", "user"))
+    ] = None,
     status: Status = "active",
     doc: Annotated[str | None, typer.Option("--doc", metavar="PATH", help="Learned from this document.")] = None,
     entity: Annotated[str | None, typer.Option("--entity", metavar="NAME", help="About this.")] = None,
     sort: Annotated[
         str,
-        typer.Option("--sort", help="recent, confidence or used.", autocompletion=options.choices("recent", "confidence", "used")),
+        typer.Option(
+            "--sort", help="recent, confidence or used.", autocompletion=options.choices("recent", "confidence", "used")
+        ),
     ] = "recent",
     after: Annotated[str | None, typer.Option("--after", metavar="ID", help="Go on after this fact.")] = None,
     json: options.Json = False,
 ) -> None:
     """Facts with their confidence and source."""
-    found = {"n": n, "scope": scope, "kind": kind, "status": status, "doc": doc, "entity": entity, "sort": sort, "after": after}
+    found = {
+        "n": n,
+        "scope": scope,
+        "kind": kind,
+        "status": status,
+        "doc": doc,
+        "entity": entity,
+        "sort": sort,
+        "after": after,
+    }
     _do(json, lambda verbs, memory: verbs.list_facts(memory, **found))
 
 
 @app.command()
-def search(words: Annotated[list[str], typer.Argument()], n: Number = 20, status: Status = "active", json: options.Json = False) -> None:
+def search(
+    words: Annotated[list[str], typer.Argument()], n: Number = 20, status: Status = "active", json: options.Json = False
+) -> None:
     """Facts that hold every word; accents and case do not matter."""
     _do(json, lambda verbs, memory: verbs.search(memory, " ".join(words), n=n, status=status))
 
@@ -122,7 +141,11 @@ def add(
     text: Annotated[list[str], typer.Argument(help='A sentence, or "SUBJECT | PREDICATE | OBJECT".')],
     resolve: Annotated[
         str,
-        typer.Option("--resolve", help="On a contradiction: ask, keep (both) or replace.", autocompletion=options.choices("ask", "keep", "replace")),
+        typer.Option(
+            "--resolve",
+            help="On a contradiction: ask, keep (both) or replace.",
+            autocompletion=options.choices("ask", "keep", "replace"),
+        ),
     ] = "ask",
     scope: Annotated[str, typer.Option("--scope", help="session, project or global.")] = "project",
     json: options.Json = False,
@@ -144,11 +167,15 @@ def _add(verbs: Any, memory: Any, text: str, resolve: str, scope: str) -> Any:
 
 
 @app.command()
-def edit(fact: One, changes: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...")], json: options.Json = False) -> None:
+def edit(
+    fact: One, changes: Annotated[list[str], typer.Argument(metavar="FIELD=VALUE...")], json: options.Json = False
+) -> None:
     """Change object, valid-from, valid-to or scope; the old value is kept as history."""
     pairs = [change.partition("=") for change in changes]
     if any(not equals for _, equals, _ in pairs):
-        raise UsageError("A change is written FIELD=VALUE.", 'For example: mindchat memory edit f7k object="Xawery Żuławski"')
+        raise UsageError(
+            "A change is written FIELD=VALUE.", 'For example: mindchat memory edit f7k object="Xawery Żuławski"'
+        )
     _do(json, lambda verbs, memory: verbs.edit(memory, fact, {name.strip(): value.strip() for name, _, value in pairs}))
 
 
@@ -181,9 +208,13 @@ def forget(
     facts: Annotated[list[str] | None, typer.Argument(metavar="[ID...]")] = None,
     match: Annotated[str | None, typer.Option("--match", metavar="WORDS", help="Facts that hold these words.")] = None,
     entity: Annotated[str | None, typer.Option("--entity", metavar="NAME", help="Everything about this.")] = None,
-    doc: Annotated[str | None, typer.Option("--doc", metavar="PATH", help="Everything learned from this document.")] = None,
+    doc: Annotated[
+        str | None, typer.Option("--doc", metavar="PATH", help="Everything learned from this document.")
+    ] = None,
     session: Annotated[bool, typer.Option("--session", help="Everything learned in the newest conversation.")] = False,
-    since: Annotated[str | None, typer.Option("--since", metavar="AGE", help="Everything learned in the last 30m, 2h, 7d …")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="AGE", help="Everything learned in the last 30m, 2h, 7d …")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Everything of this project.")] = False,
     hard: Annotated[bool, typer.Option("--hard", help="Leave no byte behind; cannot be undone.")] = False,
     chats: Annotated[bool, typer.Option("--chats", help="With --hard: erase all conversations too.")] = False,
@@ -194,11 +225,21 @@ def forget(
     """Forget facts; they are not learned again from the same source."""
     if chats and not hard:
         raise UsageError("--chats goes with --hard only.", "mindchat sessions delete erases single conversations.")
-    chosen = {"match": match, "entity": entity, "doc": doc, "session": session, "since": since, "everything": all_, "hard": hard}
+    chosen = {
+        "match": match,
+        "entity": entity,
+        "doc": doc,
+        "session": session,
+        "since": since,
+        "everything": all_,
+        "hard": hard,
+    }
     _do(json, lambda verbs, memory: _forget(verbs, memory, facts or [], chosen, chats, dry_run, yes))
 
 
-def _forget(verbs: Any, memory: Any, facts: list[str], chosen: dict[str, Any], chats: bool, dry_run: bool, yes: bool) -> Any:
+def _forget(
+    verbs: Any, memory: Any, facts: list[str], chosen: dict[str, Any], chats: bool, dry_run: bool, yes: bool
+) -> Any:
     """Forget; what is large or final is shown and asked about first."""
     if not dry_run and not yes and (chosen["hard"] or chosen["everything"]):
         found = verbs.forget(memory, facts, **chosen, dry_run=True)
@@ -223,7 +264,9 @@ def undo(n: Annotated[int, typer.Argument(metavar="[N]", min=1)] = 1, json: opti
 
 
 @app.command()
-def alias(words: Annotated[list[str], typer.Argument(metavar="NAME = NAME2 | rm NAME2")], json: options.Json = False) -> None:
+def alias(
+    words: Annotated[list[str], typer.Argument(metavar="NAME = NAME2 | rm NAME2")], json: options.Json = False
+) -> None:
     """Let another name stand for the same thing, or take such a name away."""
     text = " ".join(words)
     if words[0] == "rm" and len(words) > 1 and "=" not in text:
@@ -231,7 +274,9 @@ def alias(words: Annotated[list[str], typer.Argument(metavar="NAME = NAME2 | rm 
         return
     name, equals, other = text.partition("=")
     if not equals:
-        raise UsageError("An alias is written NAME = NAME2.", 'For example: mindchat memory alias "Fritz Lang" = "F. Lang"')
+        raise UsageError(
+            "An alias is written NAME = NAME2.", 'For example: mindchat memory alias "Fritz Lang" = "F. Lang"'
+        )
     _do(json, lambda verbs, memory: verbs.alias(memory, name.strip(), other.strip()))
 
 
@@ -240,13 +285,17 @@ def merge(words: Annotated[list[str], typer.Argument(metavar="NAME into NAME2")]
     """Say that two names mean one thing; the facts of the first move to the second."""
     at = next((number for number, word in enumerate(words) if word.lower() == "into"), None)
     if at is None:
-        raise UsageError("It is written NAME into NAME2.", 'For example: mindchat memory merge "F. Lang" into "Fritz Lang"')
+        raise UsageError(
+            "It is written NAME into NAME2.", 'For example: mindchat memory merge "F. Lang" into "Fritz Lang"'
+        )
     _do(json, lambda verbs, memory: verbs.merge(memory, " ".join(words[:at]), " ".join(words[at + 1 :])))
 
 
 @app.command("export")
 def export_(
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl|FILE.md", dir_okay=False)], scope: Scope = None, json: options.Json = False
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl|FILE.md", dir_okay=False)],
+    scope: Scope = None,
+    json: options.Json = False,
 ) -> None:
     """Write facts with their evidence to a file: .jsonl can be imported, .md is for reading."""
     _do(json, lambda verbs, memory: verbs.export(memory, file, scope=scope))
@@ -254,7 +303,9 @@ def export_(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", exists=True, dir_okay=False)], dry_run: DryRun = False, json: options.Json = False
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", exists=True, dir_okay=False)],
+    dry_run: DryRun = False,
+    json: options.Json = False,
 ) -> None:
     """Read an export; everything arrives as a candidate."""
     _do(json, lambda verbs, memory: verbs.import_(memory, file, dry_run=dry_run))
@@ -267,7 +318,9 @@ def stats(since: Annotated[str, typer.Option("--since", metavar="AGE")] = "30d",
 
 
 @app.command()
-def doctor(fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False, json: options.Json = False) -> None:
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False, json: options.Json = False
+) -> None:
     """Check memory.db."""
     _do(json, lambda verbs, memory: verbs.doctor(memory, fix=fix))
 

@@ -25,7 +25,9 @@ from mindchat.text.clean import clean_line
 
 app = sub_app("List, fetch, explain and remove language models.")
 
-Name = Annotated[str, typer.Argument(help="A model's id, hub name, folder or GGUF file.", autocompletion=options.complete_models)]
+Name = Annotated[
+    str, typer.Argument(help="A model's id, hub name, folder or GGUF file.", autocompletion=options.complete_models)
+]
 
 
 def _store() -> Any:
@@ -43,7 +45,9 @@ def list_(json: options.Json = False) -> None:
     if json:
         write_json({"models": [_plain(model) for model in found], "chosen": chosen})
         return
-    rows = [(_mark(model, chosen), model.id, _size(model), clean_line(model.licence, 32), model.title) for model in found]
+    rows = [
+        (_mark(model, chosen), model.id, _size(model), clean_line(model.licence, 32), model.title) for model in found
+    ]
     write_table(rows)
 
 
@@ -117,13 +121,17 @@ def _follow(steps: Iterator[Any], narrator: Narrator, cancel: Cancel) -> Any:
     for last in steps:
         if cancel.cancelled:
             narrator.clear()
-            raise Interrupted("The pull was interrupted.", "What was fetched is kept; the same command goes on from there.")
+            raise Interrupted(
+                "The pull was interrupted.", "What was fetched is kept; the same command goes on from there."
+            )
         if last.phase != phase:
             phase, began = last.phase, time.monotonic()
             if phase != "done":
                 narrator.note(f"{phase} {clean_line(last.note, 80)}".rstrip())
         left = f" · {duration(last.eta_seconds)} left" if last.eta_seconds is not None else ""
-        counts = meter(last.done, last.total, began, "B" if phase in ("downloading", "joining") else "").split(" · ")[:2]
+        counts = meter(last.done, last.total, began, "B" if phase in ("downloading", "joining") else "").split(" · ")[
+            :2
+        ]
         narrator.progress(f"{phase} {' · '.join(counts)}{left} {clean_line(last.note, 40)}")
     narrator.clear()
     assert last is not None

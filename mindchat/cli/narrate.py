@@ -130,7 +130,11 @@ class TurnNarrator:
             f"[{n}] " * any(reasons) + clean_line(passage.name or passage.document, 40) + f" ({why})" * bool(why)
             for n, (passage, why) in enumerate(zip(event.passages, reasons, strict=True), 1)
         )
-        self._out.note(f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}" if event.passages else "found nothing")
+        self._out.note(
+            f"found {plural(len(event.passages), 'passage')}, {event.fresh} new: {titles}"
+            if event.passages
+            else "found nothing"
+        )
 
     def _evidence(self, event: ev.EvidenceChosen) -> None:
         if event.evidence:
@@ -146,7 +150,10 @@ class TurnNarrator:
         for item in event.learned:
             unsure = "" if item.fact.status == "active" else f" as {item.fact.status}, not used yet"
             if item.new:
-                self._out.warn(f"saved {item.fact.id}{unsure}  {fact_line(item.fact)}   (mindchat memory undo · mindchat memory show {item.fact.id})")
+                self._out.warn(
+                    f"saved {item.fact.id}{unsure}  {fact_line(item.fact)}   (mindchat memory undo · mindchat memory"
+                    f" show {item.fact.id})"
+                )
             else:
                 self._out.note(f"confirmed {item.fact.id}{unsure}  {fact_line(item.fact)}")
 
@@ -169,9 +176,16 @@ class TurnNarrator:
         self._out.note(f"judged by {event.policy}: {clean_line(event.sentence)}")
         if verdict.threshold is not None:
             terms = ", ".join(f"{name} {value:.3f}" for name, value in verdict.terms)
-            self._out.note(f"  threshold {verdict.threshold:.3f} = {clean_line(verdict.formula)}" + (f" ({terms})" if terms else ""))
+            self._out.note(
+                f"  threshold {verdict.threshold:.3f} = {clean_line(verdict.formula)}"
+                + (f" ({terms})" if terms else "")
+            )
         for word in sorted((word for word in verdict.words if word.content), key=lambda word: -word.score)[:3]:
-            factors = "  ".join(f"{name} {value:.3f}" for name, value in (("H", word.entropy), ("a", word.attention)) if value is not None)
+            factors = "  ".join(
+                f"{name} {value:.3f}"
+                for name, value in (("H", word.entropy), ("a", word.attention))
+                if value is not None
+            )
             self._out.note(f"  {word.score:8.3f}  {clean_line(word.text, 40)}  {factors}")
 
     def _extracted(self, event: ev.EntitiesExtracted) -> None:

@@ -1,6 +1,7 @@
 """Flags that several commands share, and what they set.
 
-Owns: their names, help and completions. Does not own: checking values (mindchat.config and the tables that know the names).
+Owns: their names, help and completions. Does not own: checking values (mindchat.config and the tables that know the
+names).
 """
 
 from __future__ import annotations
@@ -84,16 +85,36 @@ def complete_sessions(incomplete: str) -> list[tuple[str, str]]:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines for people.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before erasing.")]
 Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Set anything in config.toml.", autocompletion=_setting_keys)
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="SECTION.KEY=VALUE", help="Set anything in config.toml.", autocompletion=_setting_keys
+    ),
 ]
-ModelName = Annotated[str | None, typer.Option("-m", "--model", help="Model id, hub name, folder or GGUF file.", autocompletion=complete_models)]
-SessionId = Annotated[str | None, typer.Option("--session", metavar="ID", help="Continue this conversation.", autocompletion=complete_sessions)]
+ModelName = Annotated[
+    str | None,
+    typer.Option("-m", "--model", help="Model id, hub name, folder or GGUF file.", autocompletion=complete_models),
+]
+SessionId = Annotated[
+    str | None,
+    typer.Option("--session", metavar="ID", help="Continue this conversation.", autocompletion=complete_sessions),
+]
 Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the newest conversation of this folder.")]
 Incognito = Annotated[bool, typer.Option("--incognito", help="Read and write neither memory nor history.")]
 Policy = Annotated[str | None, typer.Option("--policy", help="When to look something up.", autocompletion=_policies)]
-Filter = Annotated[str | None, typer.Option("--filter", help="Which entities are worth a query.", autocompletion=_filters)]
-Repeat = Annotated[
-    str | None, typer.Option("--repeat", metavar="N|auto", help="Extra copies of the documents.", autocompletion=choices("0", "1", "2", "auto"))
+Filter = Annotated[
+    str | None, typer.Option("--filter", help="Which entities are worth a query.", autocompletion=_filters)
 ]
-Role = Annotated[str | None, typer.Option("--role", help="Who repeats the documents: user or assistant.", autocompletion=choices(*ROLES))]
+Repeat = Annotated[
+    str | None,
+    typer.Option(
+        "--repeat",
+        metavar="N|auto",
+        help="Extra copies of the documents.",
+        autocompletion=choices("0", "1", "2", "auto"),
+    ),
+]
+Role = Annotated[
+    str | None,
+    typer.Option("--role", help="Who repeats the documents: user or assistant.", autocompletion=choices(*ROLES)),
+]
 As = Annotated[str | None, typer.Option("--as", help="What is repeated.", autocompletion=choices(*LAYOUTS))]

@@ -1,7 +1,8 @@
 """The two streams: data on standard output, narration and progress on standard error.
 
 Owns: how JSON, lines, notes and the progress line are written, and when colour and cursor movement are allowed.
-Does not own: what is said. Every text that did not come from us is passed through mindchat.text.clean before it is written here.
+Does not own: what is said. Every text that did not come from us is passed through mindchat.text.clean before it is
+written here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import msgspec
 from mindchat.text.clean import clean, clean_line
 
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]")
-"""Characters that JSON lets through as they are and that a terminal might obey: escaped, so that the value stays and the effect goes."""
+"""Characters that JSON lets through as they are and that a terminal might obey: escaped, so that the value stays and
+the effect goes.
+"""
 
 PROGRESS_SECONDS = 0.1
 """Shortest time between two redraws of the progress line."""
@@ -35,11 +38,16 @@ def prepare_streams() -> None:
 
 
 def _is_utf8(stream: TextIO) -> bool:
-    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "") in (
+        "utf8",
+        "utf8sig",
+    )
 
 
 def json_line(text: str) -> str:
-    """One line of JSON, the same value in a form that is harmless to a terminal and fits the encoding of standard output."""
+    """One line of JSON, the same value in a form that is harmless to a terminal and fits the encoding of standard
+    output.
+    """
     if not _is_utf8(sys.stdout):
         return json.dumps(json.loads(text), ensure_ascii=True)
     return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

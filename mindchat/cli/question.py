@@ -20,7 +20,9 @@ _HINT = 'Type one, for example: mindchat ask "Who directed Metropolis?"'
 
 
 def read_question(argument: str | None, narrator: Narrator) -> str:
-    """The question; piped text precedes the argument, `-` means standard input alone. Raises UsageError if nothing is there."""
+    """The question; piped text precedes the argument, `-` means standard input alone. Raises UsageError if nothing is
+    there.
+    """
     if argument is None or argument == "-":
         if argument is None and sys.stdin.isatty():
             raise UsageError("The question is empty.", _HINT)
@@ -39,7 +41,9 @@ def _read_all() -> str:
 
 
 def _piped(narrator: Narrator) -> str:
-    """What a pipe or a redirected file holds. A pipe that stays open and silent (a job runner's) is given up after a while, and that is said."""
+    """What a pipe or a redirected file holds. A pipe that stays open and silent (a job runner's) is given up after a
+    while, and that is said.
+    """
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError, AttributeError):

@@ -1,7 +1,7 @@
 """One thread that owns a session, so that the main thread stays free for signals, time limits and the progress line.
 
-Owns: Desk. Does not own: cancelling inside the work (ports.Cancel does), what is done with the items.
-A Session is opened, used and left on the desk's thread only; a load or a forward pass that does not look at Cancel is left behind.
+Owns: Desk. Does not own: cancelling inside the work (ports.Cancel does), what is done with the items. A Session is
+opened, used and left on the desk's thread only; a load or a forward pass that does not look at Cancel is left behind.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Desk:
                 log.exception("closing the session failed")
 
     def run(self, job: Job[T], cancel: Cancel) -> Iterator[T]:
-        """The job's items as they come; what it raises is raised here. If it overstays a cancel, Interrupted or DeadlineError is."""
+        """The job's items as they come; what it raises is raised here. If it overstays a cancel, Interrupted or
+        DeadlineError is.
+        """
         items: queue.Queue[tuple[str, T | BaseException | None]] = queue.Queue()
 
         def work() -> None:

@@ -24,7 +24,12 @@ from mindchat.text.clean import clean_line
 
 app = sub_app("List, search, export and erase past conversations.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="A session id, or enough of its beginning.", autocompletion=options.complete_sessions)]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="A session id, or enough of its beginning.", autocompletion=options.complete_sessions
+    ),
+]
 
 
 @contextmanager
@@ -50,7 +55,12 @@ def list_(
     if json:
         write_json({"sessions": found})
     else:
-        write_table([(chat.id, _minute(chat.updated_at), plural(chat.turns, "turn"), clean_line(chat.title, 80)) for chat in found])
+        write_table(
+            [
+                (chat.id, _minute(chat.updated_at), plural(chat.turns, "turn"), clean_line(chat.title, 80))
+                for chat in found
+            ]
+        )
 
 
 @app.command()
@@ -84,7 +94,9 @@ def show(session: Id, json: options.Json = False) -> None:
 
 
 @app.command()
-def rename(session: Id, title: Annotated[list[str], typer.Argument(help="The new title.")], json: options.Json = False) -> None:
+def rename(
+    session: Id, title: Annotated[list[str], typer.Argument(help="The new title.")], json: options.Json = False
+) -> None:
     """Give a conversation a title."""
     with _chats() as chats:
         uid, new = chats.resolve(session), chats.rename(session, " ".join(title))
@@ -94,7 +106,9 @@ def rename(session: Id, title: Annotated[list[str], typer.Argument(help="The new
 @app.command()
 def export(
     session: Id,
-    file: Annotated[Path | None, typer.Argument(dir_okay=False, help="A .md or .json file; default: Markdown on standard output.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(dir_okay=False, help="A .md or .json file; default: Markdown on standard output.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Write a conversation as Markdown or JSON."""
@@ -113,14 +127,20 @@ def delete(session: Id, yes: options.Yes = False, json: options.Json = False) ->
     """Erase a conversation; facts learned in it stay."""
     with _chats() as chats:
         transcript = chats.show(session)
-        confirm(f"Erase {transcript.chat.id} ({plural(transcript.chat.turns, 'turn')}, {clean_line(transcript.chat.title, 60)})?", yes)
+        confirm(
+            f"Erase {transcript.chat.id} ({plural(transcript.chat.turns, 'turn')},"
+            f" {clean_line(transcript.chat.title, 60)})?",
+            yes,
+        )
         chats.delete(transcript.chat.id)
     _say({"deleted": [transcript.chat.id]}, f"erased {transcript.chat.id}", json)
 
 
 @app.command()
 def purge(
-    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="Not used since this long: 30d, 12w, 48h.")],
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="AGE", help="Not used since this long: 30d, 12w, 48h.")
+    ],
     yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:

@@ -1,6 +1,7 @@
 """`mindchat trace`: a recorded turn, replayed.
 
-Owns: reading a file of events and telling it. Does not own: their interpretation (mindchat.trace) or the sentences (narrate.py).
+Owns: reading a file of events and telling it. Does not own: their interpretation (mindchat.trace) or the sentences
+(narrate.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ app = command_app()
 def trace(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE.jsonl", exists=True, dir_okay=False, allow_dash=True, help="What ask --events printed; - for standard input."),
+        typer.Argument(
+            metavar="FILE.jsonl",
+            exists=True,
+            dir_okay=False,
+            allow_dash=True,
+            help="What ask --events printed; - for standard input.",
+        ),
     ],
     json: options.Json = False,
 ) -> None:
@@ -40,7 +47,10 @@ def trace(
         state = fold(state, event)
         if not json:
             if isinstance(event, TurnStarted):
-                write(f"question: {event.question}\nmodel {event.model}, policy {event.policy}, filter {event.filter}, seed {event.seed}")
+                write(
+                    f"question: {event.question}\nmodel {event.model}, policy {event.policy}, filter {event.filter},"
+                    f" seed {event.seed}"
+                )
             teller.tell(event)
     if json:
         write_json(report(state))
@@ -63,4 +73,7 @@ def read_events(file: Path) -> Iterator[Event]:
             try:
                 yield from_json(line)
             except (msgspec.ValidationError, msgspec.DecodeError) as error:
-                raise UsageError(f"{file}:{number} is not an event: {error}.", "mindchat ask --events prints files that can be replayed.") from error
+                raise UsageError(
+                    f"{file}:{number} is not an event: {error}.",
+                    "mindchat ask --events prints files that can be replayed.",
+                ) from error

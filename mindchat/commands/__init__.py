@@ -1,6 +1,7 @@
 """Slash commands, headless: a table of name, usage, help and function over a Session.
 
-Owns: COMMANDS, Command, Reply, nearest. Does not own: screens (a command that needs one returns an `action` for it), asking questions.
+Owns: COMMANDS, Command, Reply, nearest. Does not own: screens (a command that needs one returns an `action` for it),
+asking questions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def _plugged() -> list[Command]:
     return [command for command in found if isinstance(command, Command)]
 
 
-COMMANDS: dict[str, Command] = {command.name: command for command in sorted([*_OWN, *_plugged()], key=lambda command: command.name)}
+COMMANDS: dict[str, Command] = {
+    command.name: command for command in sorted([*_OWN, *_plugged()], key=lambda command: command.name)
+}
 """Name without slash → command."""
 
 

@@ -1,4 +1,5 @@
-"""Commands about the conversation itself: new, sessions, rename, fork, export, retry, edit, compare, incognito, quit, help.
+"""Commands about the conversation itself: new, sessions, rename, fork, export, retry, edit, compare, incognito, quit,
+help.
 
 Owns: these. Does not own: where conversations are kept (memory/chats.py).
 """
@@ -39,7 +40,10 @@ def help_(session: Session, args: str) -> Iterator[Reply]:
     name = args.strip().lstrip("/")
     if name and name not in COMMANDS:
         near = nearest(name)
-        raise UsageError(f"There is no /{clean_line(name, 40)}." + (f" Did you mean /{near}?" if near else ""), "/help lists all commands.")
+        raise UsageError(
+            f"There is no /{clean_line(name, 40)}." + (f" Did you mean /{near}?" if near else ""),
+            "/help lists all commands.",
+        )
     shown = [COMMANDS[name]] if name else list(COMMANDS.values())
     width = max(len(command.usage) for command in shown) if name else 30
     yield Reply("\n".join(f"{command.usage.ljust(width)}  {command.help}" for command in shown))
@@ -94,7 +98,9 @@ def export(session: Session, args: str) -> Iterator[Reply]:
 
 
 def retry(session: Session, args: str) -> Iterator[Reply]:
-    """Ask the newest question again; `typed`: in the words that were typed; `anyway`: also where the documents do not seem to say."""
+    """Ask the newest question again; `typed`: in the words that were typed; `anyway`: also where the documents do not
+    seem to say.
+    """
     if session.newest_question is None:
         raise UsageError("There is no question to repeat.", "Ask one first.")
     yield Reply(action="retry", data=args.split())
@@ -120,7 +126,10 @@ def compare(session: Session, args: str) -> Iterator[Reply]:
     if not session.turns:
         raise UsageError("There is no answer to compare with.", "Ask a question, then /compare engine.policy=once.")
     if not changes or any("=" not in change for change in changes):
-        raise UsageError("What should be different?", "/compare section.key=value …, for example /compare engine.policy=once layout.repeat=0")
+        raise UsageError(
+            "What should be different?",
+            "/compare section.key=value …, for example /compare engine.policy=once layout.repeat=0",
+        )
     yield Reply(f"Comparing with {' '.join(changes)}", action="compare", data=changes)
 
 

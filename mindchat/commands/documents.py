@@ -1,6 +1,7 @@
 """Commands about documents: index, sync, sources, remove.
 
-Owns: these and /index search. Does not own: reading, indexing, searching (corpus), which collection is in force (library).
+Owns: these and /index search. Does not own: reading, indexing, searching (corpus), which collection is in force
+(library).
 """
 
 from __future__ import annotations
@@ -46,21 +47,40 @@ def follow(events: Iterator[Any]) -> Iterator[Reply]:
 
 def summary(report: Any) -> str:
     """Counts, types, and a reason for everything that is not in."""
-    parts = [(len(report.added), "added"), (len(report.updated), "updated"), (len(report.moved), "moved"), (len(report.removed), "removed")]
+    parts = [
+        (len(report.added), "added"),
+        (len(report.updated), "updated"),
+        (len(report.moved), "moved"),
+        (len(report.removed), "removed"),
+    ]
     parts += [(report.unchanged, "unchanged"), (len(report.failed), "failed"), (len(report.skipped), "skipped")]
-    lines = [f"{', '.join(f'{n} {what}' for n, what in parts if n) or 'nothing to do'} · {report.passages:,} passages searchable"]
+    lines = [
+        f"{', '.join(f'{n} {what}' for n, what in parts if n) or 'nothing to do'} · {report.passages:,} passages"
+        " searchable"
+    ]
     if report.types:
-        lines.append("by type: " + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items())))
-    lines += [f"missing: {clean_line(root)}; its documents are kept, /remove PATH forgets them" for root in report.missing_roots]
+        lines.append(
+            "by type: "
+            + ", ".join(f"{suffix or 'no suffix'} {count}" for suffix, count in sorted(report.types.items()))
+        )
+    lines += [
+        f"missing: {clean_line(root)}; its documents are kept, /remove PATH forgets them"
+        for root in report.missing_roots
+    ]
     lines += [f"failed: {clean_line(path)}: {clean_line(reason)}" for path, reason in report.failed[:LISTED]]
     if len(report.failed) > LISTED:
         lines.append(f"… and {len(report.failed) - LISTED:,} more failures; mindchat index sync --json lists all")
-    lines += [f"skipped {count}: {clean_line(reason)}" for reason, count in Counter(reason for _, reason in report.skipped).most_common()]
+    lines += [
+        f"skipped {count}: {clean_line(reason)}"
+        for reason, count in Counter(reason for _, reason in report.skipped).most_common()
+    ]
     return "\n".join(lines)
 
 
 def index(session: Session, args: str) -> Iterator[Reply]:
-    """Add files and folders; with nothing named, the state of the index. The verbs of `mindchat index` are understood too."""
+    """Add files and folders; with nothing named, the state of the index. The verbs of `mindchat index` are understood
+    too.
+    """
     verb, _, rest = args.strip().partition(" ")
     if verb in AS_IN_A_SHELL and not Path(verb).exists():
         yield from AS_IN_A_SHELL[verb](session, rest)
@@ -74,12 +94,18 @@ def index(session: Session, args: str) -> Iterator[Reply]:
 
 
 def search(session: Session, args: str) -> Iterator[Reply]:
-    """Find passages; no model is asked. The same words as in a question: "phrases", type:, path:, before:, after:, --in PATH, -k N."""
+    """Find passages; no model is asked. The same words as in a question: "phrases", type:, path:, before:, after:, --in
+    PATH, -k N.
+    """
     line = parse_line(args)
     if not line.sought.text.strip():
         raise UsageError("There is no word to search for.", "/index search WORDS")
     looked = look(
-        session.rooms.library, session.rooms.registry, line.sought, line.k or session.config.retrieve.k, language(session.config.engine.language)
+        session.rooms.library,
+        session.rooms.registry,
+        line.sought,
+        line.k or session.config.retrieve.k,
+        language(session.config.engine.language),
     )
     rows = [clean_line(note, 400) for note in looked.notes]
     for passage, also in zip(looked.hits, looked.also, strict=True):
@@ -99,7 +125,9 @@ def sources(session: Session, args: str) -> Iterator[Reply]:
     """The documents, or those whose name or title holds the words."""
     collection = session.rooms.library.status()["collection"]
     wanted = args.strip().casefold()
-    rows = [row for row in session.rooms.registry.documents(collection) if wanted in f"{row.uri} {row.title}".casefold()]
+    rows = [
+        row for row in session.rooms.registry.documents(collection) if wanted in f"{row.uri} {row.title}".casefold()
+    ]
     lines = [f"{clean_line(row.title, 50)} · {row.passages} passages · {clean_line(row.uri, 100)}" for row in rows[:50]]
     more = f"\n… and {len(rows) - 50:,} more; /sources WORDS narrows the list" if len(rows) > 50 else ""
     yield Reply(("\n".join(lines) or "No such document.") + more, ok=bool(rows))
@@ -123,7 +151,12 @@ AS_IN_A_SHELL: dict[str, Callable[[Session, str], Iterator[Reply]]] = {
 """`/index VERB …` as it is typed in a shell; a file or folder of that name comes first."""
 
 COMMANDS = (
-    Command("index", "/index [PATH… | search WORDS]", "add files and folders to the documents, or find passages in them", index),
+    Command(
+        "index",
+        "/index [PATH… | search WORDS]",
+        "add files and folders to the documents, or find passages in them",
+        index,
+    ),
     Command("sync", "/sync", "look for changed, moved and deleted files", sync),
     Command("sources", "/sources [WORDS]", "list the indexed documents", sources),
     Command("remove", "/remove PATH", "take documents out of the index; the files stay", remove),

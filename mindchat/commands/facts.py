@@ -68,7 +68,10 @@ def parse(args: str) -> Line:
         if token not in FLAGS:
             if token.startswith("--"):
                 near = nearest(token, FLAGS)
-                raise UsageError(f"There is no {clean_line(token, 30)} here." + (f" Did you mean {near}?" if near else ""), "/memory help")
+                raise UsageError(
+                    f"There is no {clean_line(token, 30)} here." + (f" Did you mean {near}?" if near else ""),
+                    "/memory help",
+                )
             words.append(token)
             continue
         key, kind = FLAGS[token]
@@ -80,7 +83,9 @@ def parse(args: str) -> Line:
         try:
             flags[key] = kind(tokens[at])
         except ValueError as error:
-            raise UsageError(f"{token} needs a number, got {clean_line(tokens[at], 20)}.", "/memory list -n 20") from error
+            raise UsageError(
+                f"{token} needs a number, got {clean_line(tokens[at], 20)}.", "/memory list -n 20"
+            ) from error
         at += 1
     return Line(words, flags)
 
@@ -134,7 +139,9 @@ SHAPES: dict[str, Callable[[Callable[..., Any], FactMemory, Line], Any]] = {
     "confirm": lambda call, memory, line: call(memory, line.words),
     "reject": lambda call, memory, line: call(memory, line.words),
     "forget": lambda call, memory, line: call(memory, line.words, **line.flags),
-    "undo": lambda call, memory, line: call(memory, int(line.words[0]) if line.words and line.words[0].isdigit() else 1),
+    "undo": lambda call, memory, line: call(
+        memory, int(line.words[0]) if line.words and line.words[0].isdigit() else 1
+    ),
     "alias": _alias,
     "merge": _merge,
     "export": lambda call, memory, line: call(memory, Path(_one(line)).expanduser(), **line.flags),
@@ -162,7 +169,9 @@ def run_verb(memory: FactMemory, verb: str, args: str) -> Reply:
         return Reply("/memory " + " · ".join((*SHAPES, *MODES)))
     else:
         near = nearest(verb, (*SHAPES, *MODES))
-        raise UsageError(f"unknown: {clean_line(verb, 30)}." + (f" Did you mean {near}?" if near else ""), "/memory help")
+        raise UsageError(
+            f"unknown: {clean_line(verb, 30)}." + (f" Did you mean {near}?" if near else ""), "/memory help"
+        )
     return Reply(result.render(), ok=result.exit_code == 0, data=result)
 
 
@@ -190,7 +199,13 @@ def undo(session: Session, args: str) -> Iterator[Reply]:
 
 
 COMMANDS = (
-    Command("memory", "/memory [VERB …]", "what is remembered; /memory help lists its verbs", memory, lambda _: [*SHAPES, *MODES]),
+    Command(
+        "memory",
+        "/memory [VERB …]",
+        "what is remembered; /memory help lists its verbs",
+        memory,
+        lambda _: [*SHAPES, *MODES],
+    ),
     Command("remember", "/remember TEXT", "keep a note", remember),
     Command("forget", "/forget ID… | --match WORDS", "forget facts for good", forget),
     Command("undo", "/undo [N]", "take back the newest changes of memory", undo),

@@ -27,10 +27,17 @@ def _hop(hop: HopView) -> list[str]:
     lines = [f"hop {hop.n}  {clean_line(hop.subquery, 100)}  (by {hop.by})"]
     if hop.trigger is not None:
         lines.append(f"   because {clean_line(hop.trigger.reason, 120)}")
-    lines += [f"   {'kept' if s.kept else 'dropped'} {clean_line(s.entity.text, 60)}: {clean_line(s.why, 80)}" for s in hop.sifted]
+    lines += [
+        f"   {'kept' if s.kept else 'dropped'} {clean_line(s.entity.text, 60)}: {clean_line(s.why, 80)}"
+        for s in hop.sifted
+    ]
     if hop.facts:
-        lines.append(f"   memory: {', '.join(fact.id for fact in hop.facts)}" + (" → search skipped" if hop.skipped else ""))
-    lines += [f"   read {clean_line(passage.name or passage.document, 60)} ({passage.score:.1f})" for passage in hop.passages]
+        lines.append(
+            f"   memory: {', '.join(fact.id for fact in hop.facts)}" + (" → search skipped" if hop.skipped else "")
+        )
+    lines += [
+        f"   read {clean_line(passage.name or passage.document, 60)} ({passage.score:.1f})" for passage in hop.passages
+    ]
     if hop.repeated:
         lines.append("   the same question as before: nothing new to read")
     return lines
@@ -74,9 +81,18 @@ def status(session: Session, args: str) -> Iterator[Reply]:
         "\n".join(
             [
                 f"model    {config.model.name} ({loaded}, {config.model.arithmetic})",
-                f"documents  {state['documents']:,} ({state['collection']}), {state['passages']:,} passages, served by {state['served_by']}",
-                f"memory   {'off' if session.rooms.memory is None else config.memory.mode} · project {session.rooms.project}",
-                f"policy   {engine.policy} · filter {engine.filter} · repeat {layout.repeat} ({layout.role}, {layout.as_}) · k {config.retrieve.k}",
+                (
+                    f"documents  {state['documents']:,} ({state['collection']}), {state['passages']:,} passages, served"
+                    f" by {state['served_by']}"
+                ),
+                (
+                    f"memory   {'off' if session.rooms.memory is None else config.memory.mode} · project"
+                    f" {session.rooms.project}"
+                ),
+                (
+                    f"policy   {engine.policy} · filter {engine.filter} · repeat {layout.repeat} ({layout.role},"
+                    f" {layout.as_}) · k {config.retrieve.k}"
+                ),
                 f"session  {session.id or 'new'}" + (" · incognito" if session.incognito else ""),
             ]
         )

@@ -28,7 +28,9 @@ class Reply(Struct, frozen=True):
     text: str = ""
     ok: bool = True
     action: str = ""
-    """quit | new | clear | ask | retry | more | edit | pane:NAME | copy | passage[:N] | sessions | compare | model; "" for none."""
+    """quit | new | clear | ask | retry | more | edit | pane:NAME | copy | passage[:N] | sessions | compare | model; ""
+    for none.
+    """
     data: Any = None
 
 

@@ -22,7 +22,9 @@ from mindchat.text.nearest_name import unknown
 
 
 def _values(session: Session) -> dict[str, object]:
-    return without_secrets({f"{s}.{k}": v for s, section in msgspec.to_builtins(session.config).items() for k, v in section.items()})
+    return without_secrets(
+        {f"{s}.{k}": v for s, section in msgspec.to_builtins(session.config).items() for k, v in section.items()}
+    )
 
 
 def known(name: str, table: Mapping[str, str], kind: str) -> str:
@@ -39,7 +41,10 @@ def set_(session: Session, args: str) -> Iterator[Reply]:
         raise UsageError("What should be set?", "/set section.key=value; /settings lists all.")
     key, value = words
     value, save = (value.removesuffix("--save").strip(), True) if value.endswith("--save") else (value, False)
-    tables: dict[str, tuple[Mapping[str, str], str]] = {"engine.policy": (POLICIES, "policy"), "engine.filter": (FILTERS, "filter")}
+    tables: dict[str, tuple[Mapping[str, str], str]] = {
+        "engine.policy": (POLICIES, "policy"),
+        "engine.filter": (FILTERS, "filter"),
+    }
     if key in tables:
         known(value, *tables[key])
     session.change(key, value)
@@ -64,7 +69,10 @@ def model(session: Session, args: str) -> Iterator[Reply]:
     store = Store(session.rooms.paths.models)
     if not args.strip():
         marks = {session.config.model.name: "*"}
-        lines = [f"{marks.get(info.id, ' ')} {info.id.ljust(28)} {'installed' if info.installed else ''}" for info in store.list()]
+        lines = [
+            f"{marks.get(info.id, ' ')} {info.id.ljust(28)} {'installed' if info.installed else ''}"
+            for info in store.list()
+        ]
         yield Reply("\n".join(lines) + "\n/model NAME switches; what is missing is fetched first", action="model")
         return
     name = args.strip()
@@ -92,7 +100,11 @@ def repeat(session: Session, args: str) -> Iterator[Reply]:
     """layout.repeat, and what that costs a question where it was measured."""
     for reply in _shortcut("layout.repeat", None, "number")(session, args):
         _, copies = session.forecast()
-        yield replace(reply, text=f"{reply.text}: {said_of_copies(copies)} a question") if copies is not None and copies.tokens else reply
+        yield (
+            replace(reply, text=f"{reply.text}: {said_of_copies(copies)} a question")
+            if copies is not None and copies.tokens
+            else reply
+        )
 
 
 REPEATS = ["0", "1", "2", "auto"]
@@ -108,7 +120,19 @@ COMMANDS = (
     Command("set", "/set KEY=VALUE [--save]", "change a setting for this session", set_, lambda _: list(keys())),
     Command("settings", "/settings [WORDS]", "list settings", settings),
     Command("model", "/model [NAME]", "list models, or switch", model, _models),
-    Command("policy", "/policy [NAME]", "when to retrieve", _shortcut("engine.policy", POLICIES, "policy"), lambda _: list(POLICIES)),
-    Command("filter", "/filter [NAME]", "which entities to ask about", _shortcut("engine.filter", FILTERS, "filter"), lambda _: list(FILTERS)),
+    Command(
+        "policy",
+        "/policy [NAME]",
+        "when to retrieve",
+        _shortcut("engine.policy", POLICIES, "policy"),
+        lambda _: list(POLICIES),
+    ),
+    Command(
+        "filter",
+        "/filter [NAME]",
+        "which entities to ask about",
+        _shortcut("engine.filter", FILTERS, "filter"),
+        lambda _: list(FILTERS),
+    ),
     Command("repeat", "/repeat [N|auto]", "extra copies of the context", repeat, lambda _: REPEATS.copy()),
 )

@@ -1,7 +1,7 @@
 """One new generation: what changed goes into a copy of the index of record, then matrix and name graph are derived.
 
-Owns: telling new, changed and vanished passages from the registry's stream; passages that stand in several places. Does not own: locks,
-the pointer (generations), when to build (index).
+Owns: telling new, changed and vanished passages from the registry's stream; passages that stand in several places. Does
+not own: locks, the pointer (generations), when to build (index).
 """
 
 from __future__ import annotations
@@ -130,7 +130,11 @@ def _known(base: Path | None) -> dict[str, tuple[int, bytes]]:
     record = Record(base / "record")
     try:
         rows = record.rows
-        return {id_: (number, print_) for number, (id_, print_) in enumerate(zip(rows.ids, rows.prints, strict=True)) if rows.live[number]}
+        return {
+            id_: (number, print_)
+            for number, (id_, print_) in enumerate(zip(rows.ids, rows.prints, strict=True))
+            if rows.live[number]
+        }
     finally:
         record.close()
 
@@ -164,7 +168,11 @@ def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
     extra = len(known.keys() - seen)
     if twice:
         yield f"{twice:,} passages share an id with another one; mindchat doctor looks at the registry."
-    for count, what in ((missing, "missing from the index"), (changed, "older in the index than in the registry"), (extra, "in the index only")):
+    for count, what in (
+        (missing, "missing from the index"),
+        (changed, "older in the index than in the registry"),
+        (extra, "in the index only"),
+    ):
         if count:
             yield f"{count:,} passages are {what}; mindchat index sync mends it."
     if (generation / "matrix").is_dir():
@@ -180,7 +188,10 @@ def _matrix_differences(generation: Path) -> Iterator[str]:
         fresh = from_record(record, params)
     finally:
         record.close()
-    same = all(np.array_equal(getattr(fresh, name), getattr(stored, name)) for name in ("ends", "columns", "impacts", "document"))
+    same = all(
+        np.array_equal(getattr(fresh, name), getattr(stored, name))
+        for name in ("ends", "columns", "impacts", "document")
+    )
     if not same or list(fresh.terms) != list(stored.terms) or list(fresh.ids) != list(stored.ids):
         yield "The impact matrix differs from the index of record; mindchat index rebuild mends it."
 

@@ -1,8 +1,8 @@
-"""Cutting a document's text into passages: along its structure, then paragraphs, then sentences, within a budget of words,
-or of tokens of the model that will read them.
+"""Cutting a document's text into passages: along its structure, then paragraphs, then sentences, within a budget of
+words, or of tokens of the model that will read them.
 
-Owns: where passages start and end; document.text[start:end] is the passage, to the character. Does not own: what a heading or a page is
-(readers say so), ids (the registry gives them).
+Owns: where passages start and end; document.text[start:end] is the passage, to the character. Does not own: what a
+heading or a page is (readers say so), ids (the registry gives them).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 
 
 def count_words(text: str) -> int:
-    """Words, as an estimate of tokens: what stands between spaces; in scripts without spaces two characters count as a word."""
+    """Words, as an estimate of tokens: what stands between spaces; in scripts without spaces two characters count as a
+    word.
+    """
     words = len(_WORD.findall(text))
     return words if text.isascii() else words + len(_DENSE.findall(text)) // 2
 
@@ -43,19 +45,23 @@ class _Unit(Struct, frozen=True):
 class Chunker:
     """Cuts to at most `words` words, as `count` counts them; never across the boundaries that a reader gave.
 
-    `count` may be a tokenizer: then `words` is a number of tokens. It is asked sentence by sentence, so a passage's tokens may be a few more
-    or fewer than counted (tokenizers join across the space between sentences).
+    `count` may be a tokenizer: then `words` is a number of tokens. It is asked sentence by sentence, so a passage's
+    tokens may be a few more or fewer than counted (tokenizers join across the space between sentences).
     """
 
-    def __init__(self, words: int = 160, count: Callable[[str], int] = count_words, abbreviations: Set[str] | None = None) -> None:
+    def __init__(
+        self, words: int = 160, count: Callable[[str], int] = count_words, abbreviations: Set[str] | None = None
+    ) -> None:
         """`abbreviations`: words whose full stop ends no sentence, case folded, without it; None: English ones."""
         self.words, self._count = words, count
         self._abbreviations = language("en").abbreviations if abbreviations is None else abbreviations
 
     def split(self, text: str, structure: Sequence[Chunk] | None = None, cancel: Cancel = NEVER) -> list[Chunk]:
-        """Passages in text order, none empty, none overlapping. `structure`: stretches with their page and heading; None: the whole text.
+        """Passages in text order, none empty, none overlapping. `structure`: stretches with their page and heading;
+        None: the whole text.
 
-        Time is linear in the text; beside the result, memory holds one passage's sentences. Raises Interrupted soon after `cancel` is set.
+        Time is linear in the text; beside the result, memory holds one passage's sentences. Raises Interrupted soon
+        after `cancel` is set.
         """
         found = []
         for part in structure if structure is not None else (Chunk(0, len(text)),):
@@ -70,7 +76,9 @@ class Chunker:
         size = 0
         while (unit := units.take()) is not None:
             crowded = size + unit.words > self.words or unit.end - start > self._longest
-            if size and (crowded or (unit.opens and 2 * size > self.words and size + self._paragraph(unit, units) > self.words)):
+            if size and (
+                crowded or (unit.opens and 2 * size > self.words and size + self._paragraph(unit, units) > self.words)
+            ):
                 yield start, end
                 size = 0
             start, end = (start if size else unit.start), unit.end
@@ -94,7 +102,9 @@ class Chunker:
                     opens = False
 
     def _cut(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """(start, end, size) of the sentence itself, or of stretches within the budget if it is longer (tables, lists, base64)."""
+        """(start, end, size) of the sentence itself, or of stretches within the budget if it is longer (tables, lists,
+        base64).
+        """
         if end - start <= self._longest and (whole := self._count(text[start:end])) <= self.words:
             yield start, end, whole
             return

@@ -1,6 +1,7 @@
 """The search index of one collection: keeps up with the registry, answers queries, mends itself.
 
-Owns: ports.Retriever; bringing a new generation up to the registry's state; choosing between impact matrix and index of record; damage.
+Owns: ports.Retriever; bringing a new generation up to the registry's state; choosing between impact matrix and index of
+record; damage.
 Does not own: documents and their texts (registry), the files' layout (generations), the formula (bm25f).
 """
 
@@ -112,7 +113,8 @@ class Index:
         self._opened: Opened | None = None
         self._guard = threading.RLock()
 
-    # ── searching ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── searching
+    # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
         """See SearchIndex.search."""
@@ -142,21 +144,29 @@ class Index:
             if self.registry.count(self.collection)[1] == 0:
                 raise IndexMissingError("Nothing has been indexed yet.", "Add documents with: mindchat index add PATH")
             if self.store.pending and self.store.holder() is None:
-                self.notify("An earlier indexing did not finish, so some documents may not be found yet. Run: mindchat index sync")
+                self.notify(
+                    "An earlier indexing did not finish, so some documents may not be found yet. Run: mindchat index"
+                    " sync"
+                )
             if name is None:
                 self.notify("The index is missing although documents are registered; it is rebuilt from the registry.")
                 self.sync()
             else:
                 self._renew(name)
             try:
-                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker)
+                self._opened = Opened.open(
+                    self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker
+                )
             except Damaged as error:
                 self._mend(error)
-                self._opened = Opened.open(self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker)
+                self._opened = Opened.open(
+                    self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker
+                )
             return self._opened
 
     def _renew(self, name: str) -> None:
-        """Build an index anew that an earlier version made, before it is searched: its terms are not those of today's queries.
+        """Build an index anew that an earlier version made, before it is searched: its terms are not those of today's
+        queries.
 
         Where that cannot be done now (another writer, a full or read-only disk), it is told, and the old index answers.
         """
@@ -183,16 +193,21 @@ class Index:
     def _mend(self, error: Damaged) -> None:
         """Rebuild a damaged generation, unless another process has done so while we waited for the lock."""
         name = self._current()
-        self.notify(f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside.")
+        self.notify(
+            f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside."
+        )
         with self.lock():
             if self.store.current() == name:
                 self.store.set_aside(name)
                 self._drain(self._update(full=True, cancel=NEVER))
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── writing
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lock(self) -> AbstractContextManager[None]:
-        """Be the only writer of this collection; raises IndexLockedError after index.lock_seconds. Re-entrant within a thread."""
+        """Be the only writer of this collection; raises IndexLockedError after index.lock_seconds. Re-entrant within a
+        thread.
+        """
         return self.store.lock(self.section.lock_seconds)
 
     def build(self, *, cancel: Cancel = NEVER) -> Update:
@@ -247,7 +262,11 @@ class Index:
                     builder.weave(self.registry, self.collection, read_graph(base, manifest))
                     cancel.check()
                     name: str | None = self.store.finish(
-                        builder.folder, passages=passages, language=self.section.language, params=params, seconds=time.monotonic() - started
+                        builder.folder,
+                        passages=passages,
+                        language=self.section.language,
+                        params=params,
+                        seconds=time.monotonic() - started,
                     )
                 else:
                     name, passages = self.store.current(), builder.kept
@@ -268,15 +287,21 @@ class Index:
         try:
             manifest = self.store.manifest(name)
         except Damaged as error:
-            self.notify(f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside.")
+            self.notify(
+                f"The index is damaged ({error}); it is rebuilt from the registry, the damaged files are kept aside."
+            )
             self.store.set_aside(name)
             return None, None
         if (manifest.language, manifest.analysis, manifest.format) != (self.section.language, VERSION, FORMAT):
-            self.notify("The index was made with other language settings or by another version; it is rebuilt from the registry.")
+            self.notify(
+                "The index was made with other language settings or by another version; it is rebuilt from the"
+                " registry."
+            )
             return None, None
         return self.store.root / name, manifest
 
-    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── looking
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def generation(self) -> str | None:
         """Name of the generation in use; None if there is none."""
@@ -295,18 +320,37 @@ class Index:
             manifest = self.store.manifest(name) if name else None
         except Damaged as error:
             self.notify(f"The index is damaged ({error}); the next search or sync rebuilds it.")
-        served = "nothing" if manifest is None else "matrix" if manifest.has_matrix and self.section.matrix else "whoosh"
+        served = (
+            "nothing" if manifest is None else "matrix" if manifest.has_matrix and self.section.matrix else "whoosh"
+        )
         size = sum(path.stat().st_size for path in (self.store.root / name).rglob("*") if path.is_file()) if name else 0
         passages, built = (manifest.passages, manifest.built) if manifest else (0, "")
-        return IndexStatus(self.collection, name, passages, registered, documents, built, served, self.pending, self.store.holder(), size)
+        return IndexStatus(
+            self.collection,
+            name,
+            passages,
+            registered,
+            documents,
+            built,
+            served,
+            self.pending,
+            self.store.holder(),
+            size,
+        )
 
     def verify(self) -> list[str]:
-        """Every difference found between files, manifest, record, matrix and registry, one sentence each; [] if all is well."""
+        """Every difference found between files, manifest, record, matrix and registry, one sentence each; [] if all is
+        well.
+        """
         from mindchat.corpus.builder import differences, graph_differences
 
         name = self.store.current()
         if name is None:
-            return [] if self.registry.count(self.collection)[1] == 0 else ["There is no index although documents are registered."]
+            return (
+                []
+                if self.registry.count(self.collection)[1] == 0
+                else ["There is no index although documents are registered."]
+            )
         try:
             manifest = self.store.manifest(name)
         except Damaged as error:

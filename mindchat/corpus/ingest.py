@@ -1,8 +1,8 @@
 """From files to the registry to the index: add, sync, remove.
 
-Owns: what is new, changed, moved, gone or hopeless; batches; progress. Does not own: reading one file (readers, reading), where documents
-are kept (registry), how they are searched (index).
-A crash at any moment leaves the old index searchable and the PENDING mark; the next add or sync then looks at every part of every file again.
+Owns: what is new, changed, moved, gone or hopeless; batches; progress. Does not own: reading one file (readers,
+reading), where documents are kept (registry), how they are searched (index). A crash at any moment leaves the old index
+searchable and the PENDING mark; the next add or sync then looks at every part of every file again.
 """
 
 from __future__ import annotations
@@ -48,13 +48,21 @@ MAX_LISTED = 1000
 
 
 def ingest(
-    roots: Sequence[Path], registry: Registry, index: SearchIndex, section: IndexSection, *, cancel: Cancel = NEVER, count: Count | None = None
+    roots: Sequence[Path],
+    registry: Registry,
+    index: SearchIndex,
+    section: IndexSection,
+    *,
+    cancel: Cancel = NEVER,
+    count: Count | None = None,
 ) -> Iterator[IngestEvent]:
-    """Read files and folders into the registry, then bring the index up to date; documents of files gone from there are removed.
+    """Read files and folders into the registry, then bring the index up to date; documents of files gone from there are
+    removed.
 
     `count`: passages are cut by the tokens of a model (index.chunk_tokens) instead of by words (index.chunk_words).
 
-    Raises UsageError if a root does not exist, IndexLockedError, Interrupted (what was stored stays, the next run resumes).
+    Raises UsageError if a root does not exist, IndexLockedError, Interrupted (what was stored stays, the next run
+    resumes).
     """
     missing = [str(root) for root in roots if not root.exists()]
     if missing:
@@ -67,11 +75,18 @@ def ingest(
 
 
 def sync(
-    registry: Registry, index: SearchIndex, section: IndexSection, *, prune: bool = False, cancel: Cancel = NEVER, count: Count | None = None
+    registry: Registry,
+    index: SearchIndex,
+    section: IndexSection,
+    *,
+    prune: bool = False,
+    cancel: Cancel = NEVER,
+    count: Count | None = None,
 ) -> Iterator[IngestEvent]:
     """Look at all known roots again: added, changed, moved and deleted files.
 
-    A root that is gone as a whole (a disk that is not mounted) is reported and keeps its documents; with `prune` it is forgotten.
+    A root that is gone as a whole (a disk that is not mounted) is reported and keeps its documents; with `prune` it is
+    forgotten.
     """
     with index.lock():
         roots = load_roots(index.store.root)
@@ -82,7 +97,9 @@ def sync(
         yield from job.run(roots, prune=prune)
 
 
-def remove(path: Path, registry: Registry, index: SearchIndex, section: IndexSection, *, cancel: Cancel = NEVER) -> Iterator[IngestEvent]:
+def remove(
+    path: Path, registry: Registry, index: SearchIndex, section: IndexSection, *, cancel: Cancel = NEVER
+) -> Iterator[IngestEvent]:
     """Forget all documents at or under a path, and the path as a root. Raises UsageError if none is known."""
     with index.lock():
         root = str(path.expanduser().resolve())
@@ -90,7 +107,9 @@ def remove(path: Path, registry: Registry, index: SearchIndex, section: IndexSec
         known = [uri for uri in job.known if is_under(uri, root)]
         roots = load_roots(index.store.root)
         if not known and root not in roots:
-            raise UsageError(f"No indexed document is at or under {root}.", "mindchat index status lists what is indexed.")
+            raise UsageError(
+                f"No indexed document is at or under {root}.", "mindchat index status lists what is indexed."
+            )
         save_roots(index.store.root, [other for other in roots if not is_under(other, root)])
         index.store.set_pending(True)
         yield from job.forget(known)
@@ -124,7 +143,9 @@ class _Known(Struct, frozen=True):
 class _Job:
     """One run of add, sync or remove."""
 
-    def __init__(self, registry: Registry, index: SearchIndex, section: IndexSection, cancel: Cancel, count: Count | None = None) -> None:
+    def __init__(
+        self, registry: Registry, index: SearchIndex, section: IndexSection, cancel: Cancel, count: Count | None = None
+    ) -> None:
         self.registry, self.index, self.section, self.cancel = registry, index, section, cancel
         abbreviations = language_or_english(section.language).abbreviations
         words, counted = (section.chunk_words, count_words) if count is None else (section.chunk_tokens, count)
@@ -153,7 +174,12 @@ class _Job:
             self.absent = self.missing(roots)
             yield from [RootMissing(root, sum(is_under(uri, root) for uri in self.known)) for root in self.absent]
         for root in roots:
-            for item in walk(Path(root), self.section.max_file_mb * 1_000_000, self.index.store.root.parent, follow_links=self.section.follow_links):
+            for item in walk(
+                Path(root),
+                self.section.max_file_mb * 1_000_000,
+                self.index.store.root.parent,
+                follow_links=self.section.follow_links,
+            ):
                 self.cancel.check()
                 if isinstance(item, Found):
                     found[str(item.path)] = item
@@ -163,7 +189,9 @@ class _Job:
                     yield FileSkipped(item.path, item.reason)
         self.index.store.set_pending(True)
         parts = _parts(self.known, found)
-        yield from self.read([item for path, item in found.items() if not self._unchanged(item, parts.get(path, ()))], parts)
+        yield from self.read(
+            [item for path, item in found.items() if not self._unchanged(item, parts.get(path, ()))], parts
+        )
         stay = {uri for uris in parts.values() for uri in uris}
         kept = [*closed, *self.absent]
         gone = [uri for uri in self.known if uri not in stay and any(is_under(uri, root) for root in roots)]
@@ -171,7 +199,9 @@ class _Job:
         yield from self.finish()
 
     def _unchanged(self, item: Found, uris: Sequence[str]) -> bool:
-        """By time and size, as a cheap stand-in for the hash that the registry compares; never after a crash inside a file of many parts."""
+        """By time and size, as a cheap stand-in for the hash that the registry compares; never after a crash inside a
+        file of many parts.
+        """
         stored = [self.known[uri] for uri in uris]
         if not stored or any((row.mtime_ns, row.size) != (item.mtime_ns, item.size) for row in stored):
             return False
@@ -181,7 +211,8 @@ class _Job:
         self.types[item.path.suffix.lower()] += 1
         return True
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reading
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, items: Sequence[Found], parts: Mapping[str, Sequence[str]]) -> Iterator[IngestEvent]:
         """Read files into the registry, in batches."""
@@ -207,7 +238,9 @@ class _Job:
                         yield self._fail(path, entry.reason)
                     continue
                 pieces = (
-                    entry.chunks if entry.whole and entry.chunks is not None else self.chunker.split(entry.document.text, entry.chunks, self.cancel)
+                    entry.chunks
+                    if entry.whole and entry.chunks is not None
+                    else self.chunker.split(entry.document.text, entry.chunks, self.cancel)
                 )
                 if not pieces:
                     raise DocumentError("holds no text")
@@ -246,7 +279,8 @@ class _Job:
             self.paths[result].append(path)
             yield FileRead(path, result, len(tally.seen), tally.passages)
 
-    # ── removing, finishing ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── removing, finishing
+    # ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def forget(self, uris: Sequence[str]) -> Iterator[IngestEvent]:
         """Remove documents; those that the registry has recognised at a new place are there no more and count as moved."""

@@ -1,6 +1,7 @@
 """The name graph beside a Milvus collection: the server holds the words, this machine the names.
 
-Owns: its folders, ranking the server's hits with it. Does not own: which folder is in force (milvus.json says so, and changes in one step).
+Owns: its folders, ranking the server's hits with it. Does not own: which folder is in force (milvus.json says so, and
+changes in one step).
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class KeptGraph:
             if folder.name != name:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def rank(self, hits: Sequence[tuple[str, float]], question: str, k: int, name: str, roots: Sequence[str]) -> list[Reasoned]:
+    def rank(
+        self, hits: Sequence[tuple[str, float]], question: str, k: int, name: str, roots: Sequence[str]
+    ) -> list[Reasoned]:
         """At most k passages; by the server's scores alone if links are off, or the graph does not know all hits."""
         best: dict[str, float] = {}
         for id_, score in sorted(hits, key=lambda hit: (-hit[1], hit[0])):
@@ -64,7 +67,9 @@ class KeptGraph:
             words = Listed(dict(enumerate(best.values())), lambda row: True)
             return reasoned(ByWords().rank(words, question, k), list(best), None)
         words = Listed(dict(zip(rows, best.values(), strict=True)), lambda row: self._inside(graph, row, roots))
-        return reasoned(make_ranker(chosen(self._retrieve), graph, self._retrieve).rank(words, question, k), graph.ids, graph)
+        return reasoned(
+            make_ranker(chosen(self._retrieve), graph, self._retrieve).rank(words, question, k), graph.ids, graph
+        )
 
     def _inside(self, graph: Graph, row: int, roots: Sequence[str]) -> bool:
         """Whether a passage that the server did not bring stands under the paths."""

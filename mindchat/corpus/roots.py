@@ -43,11 +43,15 @@ def is_under(uri: str, root: str) -> bool:
 
 
 def is_gone(root: str) -> bool:
-    """Whether nothing stands there now: no such path, or an empty folder, as an unmounted disk leaves it. A closed folder is not gone."""
+    """Whether nothing stands there now: no such path, or an empty folder, as an unmounted disk leaves it. A closed
+    folder is not gone.
+    """
     try:
         with os.scandir(root) as entries:
             return next(entries, None) is None
     except FileNotFoundError:
         return True
-    except OSError:  # a file, or a folder that may not be opened; a device that answers nothing at all is no reason to forget either
+    except (
+        OSError
+    ):  # a file, or a folder that may not be opened; a device that answers nothing at all is no reason to forget either
         return not os.path.lexists(root)

@@ -1,8 +1,8 @@
 """Watching the indexed files: look every few seconds, bring the index up to date when something differs.
 
-Owns: when to look, what counts as a difference, news of each look. Does not own: what sync does (ingest), threads, showing it.
-Only names, sizes and times are compared (one stat a file), so a look costs little; a file that is still being written is left until two looks
-agree. The first look always syncs, for what happened while nobody watched.
+Owns: when to look, what counts as a difference, news of each look. Does not own: what sync does (ingest), threads,
+showing it. Only names, sizes and times are compared (one stat a file), so a look costs little; a file that is still
+being written is left until two looks agree. The first look always syncs, for what happened while nobody watched.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ class Tally:
             self._last = event.report
 
     def line(self, now: float) -> str:
-        """For example: auto: on, last scan 12 s ago, +1 −2. `now`: time.monotonic(). The numbers are those of the last sync that changed anything."""
+        """For example: auto: on, last scan 12 s ago, +1 −2. `now`: time.monotonic(). The numbers are those of the last
+        sync that changed anything.
+        """
         if self._at is None:
             return "auto: on, first scan"
         parts = [f"auto: on, last scan {max(0, now - self._at):.0f} s ago"]

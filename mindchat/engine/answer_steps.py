@@ -1,8 +1,8 @@
 """The steps from the end of the reasoning to the answer; each yields events and returns its result.
 
 Owns: the answer call (after thinking, if wished), what is made of its words, what people read when there is no answer.
-Does not own: how often the documents are read (engine.reading), the reasoning before it (engine.turn), wording (prompts), citations
-(engine.answering), sentences and their sources (engine.full), the verdict (engine.verdict).
+Does not own: how often the documents are read (engine.reading), the reasoning before it (engine.turn), wording
+(prompts), citations (engine.answering), sentences and their sources (engine.full), the verdict (engine.verdict).
 Source: MIND §3.4; CoRe Tables 4 and 11; Table 7 for thinking first.
 """
 
@@ -71,14 +71,20 @@ def answer(turn: Turn) -> Generator[Event, None, Answer]:
         return refused
     reading = yield from decide(turn)
     full = turn.config.answer.style == "full"
-    if full and turn.words.open(turn.hop.question) and not turn.config.layout.cot:  # thinking ends in a short answer (Table 7)
+    if (
+        full and turn.words.open(turn.hop.question) and not turn.config.layout.cot
+    ):  # thinking ends in a short answer (Table 7)
         written = yield from in_sentences(turn, reading)
         return (yield from _ended(turn, Said(written.prompt, written.draft, written.short), written))
     said = yield from _read(turn, reading)
     if turn.parts.policy.further:
         said = yield from surer(turn, said, lambda again: _read(turn, again))
     if full and not says_unknown(said.short):
-        return (yield from _ended(turn, said, (yield from explain(turn, said.prompt, said.draft, said.short, said.overruled))))
+        return (
+            yield from _ended(
+                turn, said, (yield from explain(turn, said.prompt, said.draft, said.short, said.overruled))
+            )
+        )
     return (yield from _ended(turn, said, None))
 
 
@@ -120,11 +126,17 @@ def _ended(turn: Turn, said: Said, written: Written | None) -> Generator[Event, 
     citations = tuple(citation for citation in citations if citation.passage in about)
     unsupported = len(written.unsupported) if written is not None else 0
     text = NOTHING_SAID if abstained else said.text if written is None else written.text
-    return Answer(text, short, abstained, word, citations, why, sure, 0 if abstained else _cut_after(said, written), unsupported)
+    return Answer(
+        text, short, abstained, word, citations, why, sure, 0 if abstained else _cut_after(said, written), unsupported
+    )
 
 
-def _bearing(citations: tuple[Citation, ...], located: tuple[Citation, ...], short: str, written: Written) -> tuple[Citation, ...]:
-    """The citations that bear the answer itself: of passages in which it stands, none if the sentence that gives it stands in no passage."""
+def _bearing(
+    citations: tuple[Citation, ...], located: tuple[Citation, ...], short: str, written: Written
+) -> tuple[Citation, ...]:
+    """The citations that bear the answer itself: of passages in which it stands, none if the sentence that gives it
+    stands in no passage.
+    """
     if any(locate(short, sentence) is not None for sentence in written.unsupported):
         return ()
     places = {place.passage for place in located}
@@ -162,7 +174,9 @@ def _said(turn: Turn, reading: Reading) -> Generator[Event, None, Said]:
 
 
 def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
-    """The answer's words, by the way that settings and reading ask for, and the prompt ending in "Answer:" that they continue."""
+    """The answer's words, by the way that settings and reading ask for, and the prompt ending in "Answer:" that they
+    continue.
+    """
     if reading.probe is not None:
         return reading.probe.prompt, (yield from _completed(turn, reading.probe))
     if turn.config.layout.cot:
@@ -173,7 +187,11 @@ def _draft(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt,
 
 def _generated(turn: Turn, prompt: Prompt) -> Generator[Event, None, Draft]:
     """The short answer's call; its words are shown at once unless sentences take their place."""
-    return (yield from generate(turn, prompt, kind="answer", max_tokens=turn.config.answer.max_tokens, channel=_channel(turn)))
+    return (
+        yield from generate(
+            turn, prompt, kind="answer", max_tokens=turn.config.answer.max_tokens, channel=_channel(turn)
+        )
+    )
 
 
 def _channel(turn: Turn) -> Channel | None:
@@ -190,14 +208,18 @@ def _completed(turn: Turn, probed: Probe) -> Generator[Event, None, Draft]:
         return draft
     prompt = continued(probed.prompt, draft)
     yield turn.built(prompt, "answer", turn.parts.model.count(prompt))
-    rest = yield from generate(turn, prompt, kind="answer", max_tokens=left, after=len(draft.tokens), channel=_channel(turn))
+    rest = yield from generate(
+        turn, prompt, kind="answer", max_tokens=left, after=len(draft.tokens), channel=_channel(turn)
+    )
     return joined(draft, rest) if rest.tokens else replace(draft, finish=rest.finish)
 
 
 def _thought(turn: Turn, reading: Reading) -> Generator[Event, None, tuple[Prompt, Draft]]:
     """Table 7: think step by step, then give the short answer; the second call only appends to the first."""
     thinking = turn.config.engine.reasoning_tokens
-    prompt = yield from turn.compose("thinking", thinking_room(turn), thinking_layout(turn, reading.copies, reading.told))
+    prompt = yield from turn.compose(
+        "thinking", thinking_room(turn), thinking_layout(turn, reading.copies, reading.told)
+    )
     thought = yield from generate(turn, prompt, kind="thinking", max_tokens=thinking, stop=(), channel="reasoning")
     yield ev.DraftAccepted(clean(thought.text), "reasoning", len(thought.tokens))
     if thought.finish is Finish.LENGTH:

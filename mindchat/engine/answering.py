@@ -1,6 +1,7 @@
 """What can be said about a finished answer: where it stands in the passages, and how unsure its words were.
 
-Owns: citations (by span, exact then folded; by the model's own [n]), names of a question, names that were not read about, uncertainty.
+Owns: citations (by span, exact then folded; by the model's own [n]), names of a question, names that were not read
+about, uncertainty.
 Does not own: generating it, the verdict (engine.verdict).
 """
 
@@ -47,8 +48,9 @@ def citable(short: str) -> bool:
 def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str] = ()) -> tuple[Citation, ...]:
     """Where the short answer stands in prompted passages, and the passages that the model named by number.
 
-    An answer that is a sentence stands nowhere as a whole; then each of its `parts` (names, dates, numbers that the question did not give)
-    is cited where it stands first. Of a passage of which the prompt held only stretches, only these are looked at.
+    An answer that is a sentence stands nowhere as a whole; then each of its `parts` (names, dates, numbers that the
+    question did not give) is cited where it stands first. Of a passage of which the prompt held only stretches, only
+    these are looked at.
     """
     citations: list[Citation] = []
 
@@ -58,7 +60,15 @@ def cite(short: str, full: str, prompted: Sequence[Passage], parts: Sequence[str
         where = (passage.document, passage.start + start, passage.start + end)
         if all((c.document, c.start, c.end) != where for c in citations):
             citations.append(
-                Citation(len(citations) + 1, passage.document, passage.id, where[1], where[2], quote, "span" if by == "span" else "model")
+                Citation(
+                    len(citations) + 1,
+                    passage.document,
+                    passage.id,
+                    where[1],
+                    where[2],
+                    quote,
+                    "span" if by == "span" else "model",
+                )
             )
 
     if citable(short):
@@ -86,7 +96,9 @@ def asked_names(question: str, words: Language) -> list[str]:
 
     A single name at the very beginning is left out: a question's first word is capitalised for other reasons.
     """
-    found = [(re.sub(r"['’]s$", "", name), start) for name, start, _, kind in find_names(question, words) if kind == "name"]
+    found = [
+        (re.sub(r"['’]s$", "", name), start) for name, start, _, kind in find_names(question, words) if kind == "name"
+    ]
     return [name for name, start in found if start or len(_WORDS.findall(name)) > 1]
 
 
@@ -108,7 +120,11 @@ def answer_tokens(draft: Draft) -> tuple[Token, ...]:
     short = extract_short(f"Answer: {text}")
     at = text.find(short) if short else -1
     spans = zip(draft.tokens, draft.offsets(), strict=True)
-    inside = [token for token, span in spans if at != -1 and span.start < at + len(short) and span.end > at and token.text.strip()]
+    inside = [
+        token
+        for token, span in spans
+        if at != -1 and span.start < at + len(short) and span.end > at and token.text.strip()
+    ]
     return tuple(inside or (token for token in draft.tokens if token.text.strip()))
 
 

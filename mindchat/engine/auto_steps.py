@@ -1,7 +1,8 @@
-"""Going on where the first answer is unsure (policy auto): the hop that a bridge asks for, then a second reading with a copy; the surer answer stays.
+"""Going on where the first answer is unsure (policy auto): the hop that a bridge asks for, then a second reading with a
+copy; the surer answer stays.
 
-Owns: when an answer is sure, the sub-query of a bridge, which of two answers is surer. Does not own: types (engine.typed), copies (engine.reading,
-CoRe), search (engine.search_steps), the answer call (engine.answer_steps).
+Owns: when an answer is sure, the sub-query of a bridge, which of two answers is surer. Does not own: types
+(engine.typed), copies (engine.reading, CoRe), search (engine.search_steps), the answer call (engine.answer_steps).
 Source: ours; the copy is CoRe's. Without entropy from the model, type and place decide.
 """
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
 SURE = 2.4
-"""Nats: the largest entropy of a word of a sure answer. A third of the first answers of the even development rows (n = 57) lie above."""
+"""Nats: the largest entropy of a word of a sure answer. A third of the first answers of the even development rows (n =
+57) lie above.
+"""
 Ask = Callable[[Reading], Generator[Event, None, "Said"]]
 
 
@@ -55,7 +58,10 @@ def surer(turn: Turn, first: Said, ask: Ask) -> Generator[Event, None, Said]:
             best, judged = _better(turn, best, judged, (yield from ask(Reading(0))))
     repeat = turn.config.layout.repeat
     if left and judged.doubt and repeat != 0 and turn.hop.passages:
-        yield ev.Notice(f"auto: {clean_line(best.short, 60) or 'no answer'}: {judged.doubt}; the documents are read again with a copy.")
+        yield ev.Notice(
+            f"auto: {clean_line(best.short, 60) or 'no answer'}: {judged.doubt}; the documents are read again with a"
+            " copy."
+        )
         best, judged = _better(turn, best, judged, (yield from ask(Reading(repeat if isinstance(repeat, int) else 1))))
     return best
 
@@ -86,7 +92,9 @@ def largest_entropy(draft: Draft) -> float:
 
 
 def _hop(turn: Turn, name: str) -> Generator[Event, None, bool]:
-    """Search for the asked relation of a name that was reached, and choose the evidence anew; whether anything new was found."""
+    """Search for the asked relation of a name that was reached, and choose the evidence anew; whether anything new was
+    found.
+    """
     query = Query(bridge_query(turn, name), "relation")
     turn.hop = replace(turn.hop, number=turn.hop.number + 1)
     yield ev.QueryFormed(query, turn.hop.number)

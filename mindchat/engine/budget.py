@@ -1,8 +1,9 @@
 """The window: what is left out when not everything fits, and that it is said.
 
-Owns: the order of leaving out: older turns of the history, then remembered facts, then the lowest-ranked passages, whole ones only; and the
-allowances that history and memory have of their own, however large the window is.
-Instructions, the question and the newest turn are never left out; if they alone do not fit, WindowError. Never a silent cut.
+Owns: the order of leaving out: older turns of the history, then remembered facts, then the lowest-ranked passages,
+whole ones only; and the allowances that history and memory have of their own, however large the window is.
+Instructions, the question and the newest turn are never left out; if they alone do not fit, WindowError. Never a silent
+cut.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ MEMORY_SHARE = 10
 
 _ALONE = {
     False: ("The question is too long: it needs", "Shorten it, or index the text as a document and ask about it."),
-    True: ("The question is too long beside the turn before it: together they need", "Shorten it, or start a new conversation."),
+    True: (
+        "The question is too long beside the turn before it: together they need",
+        "Shorten it, or start a new conversation.",
+    ),
 }
 
 History = Sequence[tuple[str, str]]
@@ -64,12 +68,17 @@ def fit(compose: Layout, hop: TurnState, history: History, count: Callable[[Prom
 
 
 def leaving(passages: Sequence[Passage]) -> list[int]:
-    """Their indices in the order in which they are left out: the lowest-ranked first, of equal ranks the one that stands first."""
+    """Their indices in the order in which they are left out: the lowest-ranked first, of equal ranks the one that
+    stands first.
+    """
     return sorted(range(len(passages)), key=lambda i: (-passages[i].rank, i))
 
 
-def recent(history: History, count: Callable[[str], int], turns: int, tokens: int) -> tuple[list[tuple[str, str]], tuple[DocumentDropped, ...]]:
-    """The newest turns within both allowances, oldest first, and what was left out; 0 turns or tokens: the user wants no history, nothing is said.
+def recent(
+    history: History, count: Callable[[str], int], turns: int, tokens: int
+) -> tuple[list[tuple[str, str]], tuple[DocumentDropped, ...]]:
+    """The newest turns within both allowances, oldest first, and what was left out; 0 turns or tokens: the user wants
+    no history, nothing is said.
 
     The newest turn stays however long it is: a follow-up is about it. `count`: tokens of a text.
     """
@@ -91,9 +100,15 @@ def recent(history: History, count: Callable[[str], int], turns: int, tokens: in
 
 
 def remembered(
-    old: Sequence[Fact], news: Sequence[Fact], count: Callable[[Sequence[Fact]], int], most: int, tokens: int, window: int
+    old: Sequence[Fact],
+    news: Sequence[Fact],
+    count: Callable[[Sequence[Fact]], int],
+    most: int,
+    tokens: int,
+    window: int,
 ) -> tuple[tuple[Fact, ...], tuple[DocumentDropped, ...]]:
-    """The facts that stand in the prompt: the old ones and, best first, as many new ones as the allowances admit; and what was left out.
+    """The facts that stand in the prompt: the old ones and, best first, as many new ones as the allowances admit; and
+    what was left out.
 
     `count`: tokens of a block of facts; `most`: how many facts (memory.max_facts); `tokens`: memory.max_tokens.
     """

@@ -1,9 +1,11 @@
 """Whether the sentences of an answer stand in the passages that they name.
 
-Owns: the marks [n] of a full answer. A mark stays if the names and numbers of its sentence stand in the passages that the sentence names; a sentence
-without such a mark gets one if they stand in one passage, or in two of which each adds something and whose titles the sentence has; all other
-marks go. Does not own: where the short answer stands (engine.answering), the verdict (engine.verdict).
-Source: ours. The model's numbers count documents from 0, as CoRe's templates print them; the marks that people read count citations from 1.
+Owns: the marks [n] of a full answer. A mark stays if the names and numbers of its sentence stand in the passages that
+the sentence names; a sentence without such a mark gets one if they stand in one passage, or in two of which each adds
+something and whose titles the sentence has; all other marks go. Does not own: where the short answer stands
+(engine.answering), the verdict (engine.verdict).
+Source: ours. The model's numbers count documents from 0, as CoRe's templates print them; the marks that people read
+count citations from 1.
 """
 
 from __future__ import annotations
@@ -96,7 +98,11 @@ class _Marker:
                 return False
             said = set().union(*(self.stems[n] for n in group))
             whole = set().union(*(holding[n] for n in group)) == set(claims)
-            adds = all(holding[n] - set().union(*(holding[m] for m in group if m != n)) for n in group) if len(group) > 1 else True
+            adds = (
+                all(holding[n] - set().union(*(holding[m] for m in group if m != n)) for n in group)
+                if len(group) > 1
+                else True
+            )
             return whole and adds and 2 * len(own & said) >= len(own)
 
         own_group = [n for n in named if holding[n]]
@@ -113,7 +119,9 @@ class _Marker:
         return sorted(next((group for group in groups if rests(group)), ()))
 
     def _entitled(self, n: int, sentence: str) -> bool:
-        """Whether the sentence has the passage's title: else two passages could be blended into a claim that neither makes."""
+        """Whether the sentence has the passage's title: else two passages could be blended into a claim that neither
+        makes.
+        """
         title = folded_words(_NOTE.sub("", self.read[n].title))
         return bool(title) and title <= folded_words(sentence)
 
@@ -124,7 +132,13 @@ class _Marker:
             kind = "model" if by == "model" else "span"
             quote, first = passage.text[start:end], passage.start
             self.cited[passage.id] = Citation(
-                len(self.cited) + 1, passage.document, passage.id, first + start, first + end, quote, "model" if kind == "model" else "span"
+                len(self.cited) + 1,
+                passage.document,
+                passage.id,
+                first + start,
+                first + end,
+                quote,
+                "model" if kind == "model" else "span",
             )
         return self.cited[passage.id]
 
@@ -135,7 +149,9 @@ def unmarked(sentence: str) -> str:
 
 
 def likest(sentence: str, text: str, words: Language) -> tuple[int, int]:
-    """[start, end) of the sentence of a text that shares most words with a given one, without blanks around it; the first one of equals."""
+    """[start, end) of the sentence of a text that shares most words with a given one, without blanks around it; the
+    first one of equals.
+    """
     own = {word[:_STEM] for word in folded_words(sentence)}
     best, at, most = (0, len(text)), 0, -1
     for piece in words.sentences(text):

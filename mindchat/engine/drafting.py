@@ -1,7 +1,8 @@
 """Sentences out of a token stream, with their signals.
 
 Owns: where a sentence ends in a running stream, which tokens and attention rows belong to it. Does not own: judging it.
-A full stop ends a sentence only when the next word is seen; that word's token is held back for the next sentence, not shown twice.
+A full stop ends a sentence only when the next word is seen; that word's token is held back for the next sentence, not
+shown twice.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from mindchat.word_signals import received
 class SentenceStream:
     """Cuts one running generation into drafts of one sentence each, or of `every` tokens. close() stops the model."""
 
-    def __init__(self, items: Iterator[StreamItem], words: Language, *, want: frozenset[Signal], limit: int, every: int = 0) -> None:
+    def __init__(
+        self, items: Iterator[StreamItem], words: Language, *, want: frozenset[Signal], limit: int, every: int = 0
+    ) -> None:
         self._items = items
         self._words = words
         self._attends = Signal.ATTENTION in want
@@ -93,8 +96,14 @@ class SentenceStream:
         return count
 
     def _settled(self, count: int) -> bool:
-        """Whether the attention that the first `count` held tokens pay is known: the last one's row comes right after the next token."""
-        return not self._attends or self._finish is not None or any(row.query >= self._first + count - 1 for row in self._rows)
+        """Whether the attention that the first `count` held tokens pay is known: the last one's row comes right after
+        the next token.
+        """
+        return (
+            not self._attends
+            or self._finish is not None
+            or any(row.query >= self._first + count - 1 for row in self._rows)
+        )
 
     def _take(self, count: int) -> Draft | None:
         if count == 0:

@@ -1,9 +1,10 @@
-"""The step between search and answer: which sentences of the passages the answer is read from, and whether they can hold it.
+"""The step between search and answer: which sentences of the passages the answer is read from, and whether they can
+hold it.
 
-Owns: when evidence is chosen, that it is told, what the answer prompt then holds. Does not own: choosing and judging (mindchat.evidence), the
-window (engine.budget), citations (engine.answering). No model call.
-Whole passages stay: where they were given with the question (CoRe's setting), with retrieve.evidence = passages, and where the copies are reworded,
-because a rewording is kept from question to question and evidence is not.
+Owns: when evidence is chosen, that it is told, what the answer prompt then holds. Does not own: choosing and judging
+(mindchat.evidence), the window (engine.budget), citations (engine.answering). No model call. Whole passages stay: where
+they were given with the question (CoRe's setting), with retrieve.evidence = passages, and where the copies are
+reworded, because a rewording is kept from question to question and evidence is not.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 
 def choose(turn: Turn) -> Iterator[Event]:
-    """Set turn.answerable and cut the turn's passages to their evidence, unless they stay whole. Nothing happens where nothing was searched."""
+    """Set turn.answerable and cut the turn's passages to their evidence, unless they stay whole. Nothing happens where
+    nothing was searched.
+    """
     passages, options = turn.hop.passages, turn.config.retrieve
     counts = _counts(turn)
     if turn.parts.given or not turn.hop.queries or not (passages or counts):

@@ -1,8 +1,9 @@
 """Follow-ups: from "and where was he born?" to a question that stands alone.
 
-Owns: whether a question leans on the conversation, the standalone forms that rules find, the check of any standalone form, the last resort.
-Does not own: what a pronoun stands for (engine.referents), the model's form (engine.turn asks for it where the rules find none), the words of a
-language (mindchat/text/languages).
+Owns: whether a question leans on the conversation, the standalone forms that rules find, the check of any standalone
+form, the last resort.
+Does not own: what a pronoun stands for (engine.referents), the model's form (engine.turn asks for it where the rules
+find none), the words of a language (mindchat/text/languages).
 Source: ours. A rule only moves names of the conversation into the question; it never invents a relation.
 """
 
@@ -25,17 +26,21 @@ _STEM = 5
 def leans(question: str, words: Language) -> bool:
     """Whether a question needs the conversation before it.
 
-    It does if it begins like one that goes on ("and", "what about"), asks with a question word alone ("in which year?"), or has a pronoun with no
-    name of its own before it.
+    It does if it begins like one that goes on ("and", "what about"), asks with a question word alone ("in which
+    year?"), or has a pronoun with no name of its own before it.
     """
-    question = question.strip().replace(words.follow.pair, words.follow.pair_as) if words.follow.pair else question.strip()
+    question = (
+        question.strip().replace(words.follow.pair, words.follow.pair_as) if words.follow.pair else question.strip()
+    )
     folded = question.casefold()
     if folded.startswith(words.openers) or len(WORD.findall(folded)) < 3 or _bare(question, words):
         return True
     own = [start for name, start, _, kind in find_names(question, words) if kind == "name" and (start or " " in name)]
     for match in WORD.finditer(question):
         word = match[0].casefold()
-        if word not in words.pronouns or (own and word in words.follow.determiners | words.follow.places | words.follow.before_names):
+        if word not in words.pronouns or (
+            own and word in words.follow.determiners | words.follow.places | words.follow.before_names
+        ):
             continue
         if not any(start < match.start() for start in own):
             return True
@@ -48,14 +53,17 @@ def standalone(question: str, history: History, words: Language) -> str | None:
 
 
 def fits(form: str, question: str, history: History, words: Language) -> bool:
-    """Whether a form may take the question's place: it keeps every name and number of the original and most of its other words, has no name that
-    neither it nor the conversation has, is no earlier question, and does not lean itself."""
+    """Whether a form may take the question's place: it keeps every name and number of the original and most of its
+    other words, has no name that neither it nor the conversation has, is no earlier question, and does not lean itself.
+    """
     said = folded_words(form)
     original = _names(question, words)
     if not all(folded_words(name) <= said for name in original):
         return False
     known = folded_words(" ".join([question, *(f"{asked} {answer}" for asked, answer in history)]))
-    if any(words.content(word) and word not in known for name in asked_names(form, words) for word in folded_words(name)):
+    if any(
+        words.content(word) and word not in known for name in asked_names(form, words) for word in folded_words(name)
+    ):
         return False
     if any(same(form, asked, words) for asked, _ in history) or leans(form, words):
         return False
@@ -63,7 +71,9 @@ def fits(form: str, question: str, history: History, words: Language) -> bool:
     asked = [word for word in folded_words(_without_opener(question, words)) if words.content(word)]
     if _new_subject(question, words) is not None:
         return True
-    pointed = sum(word in words.follow.determiners for word in folded_words(question))  # "that film": the name takes the noun's place too
+    pointed = sum(
+        word in words.follow.determiners for word in folded_words(question)
+    )  # "that film": the name takes the noun's place too
     return sum(word[:_STEM] not in stems for word in asked) <= max(pointed, len(asked) // 4)
 
 
@@ -82,7 +92,8 @@ def last_resort(question: str, history: History, words: Language) -> str:
     return f"{question.strip()} ({'; '.join(more)})" if more else question.strip()
 
 
-# ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the rules
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _forms(question: str, history: History, words: Language) -> Iterator[str]:
@@ -111,7 +122,9 @@ def _forms(question: str, history: History, words: Language) -> Iterator[str]:
 
 
 def _at_another(match: re.Match[str], history: History, words: Language) -> Iterator[str]:
-    """ "And in 2020?", "And of Chile?": the last question with another number, or another name behind the same preposition."""
+    """ "And in 2020?", "And of Chile?": the last question with another number, or another name behind the same
+    preposition.
+    """
     little, thing = match[1], match[2]
     for asked, _ in reversed(history):
         if thing[0].isdigit():
@@ -170,7 +183,9 @@ def _bare(question: str, words: Language) -> bool:
 
 
 def _asked_anew(bare: str, history: History, words: Language) -> Iterator[str]:
-    """The last question with another question word: "Where was X born?" + "In which year?" → "In which year was X born?"."""
+    """The last question with another question word: "Where was X born?" + "In which year?" → "In which year was X
+    born?".
+    """
     wanted, follow = _capital(bare.rstrip(" ?")), words.follow
     for asked, answer in reversed(history):
         text = asked.strip().rstrip("?")
@@ -189,7 +204,9 @@ def _participle(verb: str, words: Language) -> str:
 
 
 def _auxiliary(text: str, words: Language) -> int | None:
-    """Where the verb after the question words begins ("was" in "In which city was X born"); None for "Who is …", which asks for the subject."""
+    """Where the verb after the question words begins ("was" in "In which city was X born"); None for "Who is …", which
+    asks for the subject.
+    """
     found = list(WORD.finditer(text))
     verb = next((match for match in found[1:5] if match[0].casefold() in words.polar_openers), None)
     if verb is None or (found[0][0].casefold() in words.follow.subject_words and verb[0].casefold() in words.follow.be):
@@ -198,14 +215,17 @@ def _auxiliary(text: str, words: Language) -> int | None:
 
 
 def _object(asked: str, answer: str, words: Language) -> str:
-    """What "Which film" or "What prize" asked for, as the object of the new question: the answer if it is a name, else the noun."""
+    """What "Which film" or "What prize" asked for, as the object of the new question: the answer if it is a name, else
+    the noun.
+    """
     first, _, noun = asked.strip().partition(" ")
     if first.casefold() not in words.follow.thing_words or not noun.strip():
         return ""
     return f" {answer}" if is_name(answer, words) else f" {words.follow.the} {noun.strip()}"
 
 
-# ── pronouns ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── pronouns
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _resolved(bare: str, history: History, words: Language) -> Iterator[str]:
@@ -231,7 +251,9 @@ def _replaced(bare: str, name: str, words: Language) -> str:
             if after is None or not after[0].islower() or not words.content(after[0]):
                 continue
             said, end = name, after.end()
-        elif word in follow.possessives and after is not None and (word not in follow.objects or words.content(after[0])):
+        elif (
+            word in follow.possessives and after is not None and (word not in follow.objects or words.content(after[0]))
+        ):
             said = f"{name}'s"
         else:
             said = f"{follow.inside} {name}" if word in follow.places else name

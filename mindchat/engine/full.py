@@ -1,9 +1,10 @@
 """Answers in sentences (answer.style = full), and going on with an answer that was cut.
 
-Owns: the calls that write sentences, what is made of their words, more(). Does not own: the short answer (engine.answer_steps), the marks and what
-they may claim (engine.claims), wording (prompts.core).
-Source: ours. The short answer is asked for first, by the papers' prompt, and the sentences continue that very prompt: so the answer that is scored
-and remembered is the one of style = short. Only a question that a few words cannot answer ("how do I …") is answered in sentences at once.
+Owns: the calls that write sentences, what is made of their words, more(). Does not own: the short answer
+(engine.answer_steps), the marks and what they may claim (engine.claims), wording (prompts.core).
+Source: ours. The short answer is asked for first, by the papers' prompt, and the sentences continue that very prompt:
+so the answer that is scored and remembered is the one of style = short. Only a question that a few words cannot answer
+("how do I …") is answered in sentences at once.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def in_sentences(turn: Turn, reading: Reading) -> Generator[Event, None, Written
 
 
 def written(turn: Turn, prompt: Prompt, draft: Draft, whole: str, short: str = "") -> Written:
-    """The sentences with marks that hold. `whole`: all words of the answer, of which the draft may be only the end; `short`: "" if unknown."""
+    """The sentences with marks that hold. `whole`: all words of the answer, of which the draft may be only the end;
+    `short`: "" if unknown.
+    """
     raw = without_repeats(clean(whole).strip(), turn)
     if not short:
         short = extract_short(f"Answer: {next(iter(turn.words.sentences(raw)), '')}")
@@ -91,10 +94,16 @@ def written(turn: Turn, prompt: Prompt, draft: Draft, whole: str, short: str = "
     done, tail = raw, ""
     if draft.finish is Finish.LENGTH:
         *sentences, last = turn.words.sentences(raw) or [""]
-        done, tail = ("".join(sentences), f"{unmarked(last)}{UNFINISHED}") if not turn.words.finished(raw) else (raw, UNFINISHED)
+        done, tail = (
+            ("".join(sentences), f"{unmarked(last)}{UNFINISHED}") if not turn.words.finished(raw) else (raw, UNFINISHED)
+        )
     found = check(done, _citable(turn), turn.words, turn.hop.question)
     between = "\n" * (len(done) - len(done.rstrip("\n")))
-    text = f"{found.text}{between}{tail if between or not found.text else ' ' + tail.lstrip()}".strip() if tail else found.text
+    text = (
+        f"{found.text}{between}{tail if between or not found.text else ' ' + tail.lstrip()}".strip()
+        if tail
+        else found.text
+    )
     return Written(prompt, draft, text, short, found.citations, found.unsupported)
 
 
@@ -102,7 +111,10 @@ def _citable(turn: Turn) -> tuple[Passage, ...]:
     """What was read, by the prompt's numbers; a passage that is not about the question carries no sentence."""
     read = turn.grounds(turn.hop).passages
     about = carrying(turn.hop.question, read, turn.words)
-    return tuple(passage if passage.id in about else replace(passage, title="", heading="", text="", shown=()) for passage in read)
+    return tuple(
+        passage if passage.id in about else replace(passage, title="", heading="", text="", shown=())
+        for passage in read
+    )
 
 
 def without_repeats(text: str, turn: Turn) -> str:
@@ -121,17 +133,24 @@ def without_repeats(text: str, turn: Turn) -> str:
 
 
 def more(turn: Turn, cut: Cut) -> Generator[Event, None, Answer]:
-    """A cut answer, continued by its own token ids up to answer.full_tokens more. Raises WindowError if the window has no room for one."""
+    """A cut answer, continued by its own token ids up to answer.full_tokens more. Raises WindowError if the window has
+    no room for one.
+    """
     yield turn.step("more")
     turn.hop = replace(turn.hop, question=cut.standalone, passages=cut.passages)
     *before, last = cut.prompt.messages
     prompt = Prompt((*before, Message(last.role, (*last.segments, cut.kept)))) if cut.kept.ids else cut.prompt
     tokens, model = turn.parts.model.count(prompt), turn.parts.model
     if tokens >= model.window:
-        raise WindowError(f"The answer fills the model's window of {model.window} tokens.", "Ask for the rest in a question of its own.")
+        raise WindowError(
+            f"The answer fills the model's window of {model.window} tokens.",
+            "Ask for the rest in a question of its own.",
+        )
     yield turn.built(prompt, "full", tokens)
     draft = yield from generate(turn, prompt, kind="more", max_tokens=turn.config.answer.full_tokens, stop=NEXT)
-    own = cut.text.strip().startswith(cut.answer.short)  # then the short answer is the beginning of these words, and may have been cut too
+    own = cut.text.strip().startswith(
+        cut.answer.short
+    )  # then the short answer is the beginning of these words, and may have been cut too
     found = written(turn, prompt, draft, cut.text + draft.text, "" if own else cut.answer.short)
     yield ev.DraftAccepted(clean(draft.text), "answer", len(draft.tokens))
     after = cut.answer.cut_after + len(draft.tokens) if found.cut else 0

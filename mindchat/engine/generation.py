@@ -39,7 +39,9 @@ def generate(
     channel: Channel | None = "answer",
     after: int = 0,
 ) -> Generator[Event, None, Draft]:
-    """One metered call, its words on the channel as they come (None: not shown). `after`: how many tokens of the same text came before."""
+    """One metered call, its words on the channel as they come (None: not shown). `after`: how many tokens of the same
+    text came before.
+    """
     model = turn.parts.model
     want = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION}) & model.provides
     tokens: list[Token] = []

@@ -1,6 +1,7 @@
 """The one loop. Every policy runs on it, so that comparisons share prompts, memory, retriever and counters.
 
-Owns: Engine.run and what may go wrong in it. Does not own: the steps (engine.turn), decisions, wording, stores. No threads, no printing.
+Owns: Engine.run and what may go wrong in it. Does not own: the steps (engine.turn), decisions, wording, stores. No
+threads, no printing.
 Source: MIND §3. Where the paper is silent or contradicts itself, DESIGN.md (Decisions) says what was chosen.
 """
 
@@ -16,7 +17,18 @@ from mindchat.engine import fixed_prefix
 from mindchat.engine.turn import Turn
 from mindchat.errors import CapabilityError, Interrupted, MindChatError
 from mindchat.events import Event, TurnCancelled, TurnFailed
-from mindchat.ports import NEVER, Cancel, Composer, EntityFilter, Extractor, Memory, Model, Policy, Retriever, Rewordings
+from mindchat.ports import (
+    NEVER,
+    Cancel,
+    Composer,
+    EntityFilter,
+    Extractor,
+    Memory,
+    Model,
+    Policy,
+    Retriever,
+    Rewordings,
+)
 from mindchat.values import Cut, Passage, Signal, Sought
 
 FALLBACKS = ((Signal.ENTROPY, "rind-entropy"), (Signal.LOGPROB, "flare"))
@@ -49,13 +61,19 @@ class LoopEngine:
             works = next((name for signal, name in FALLBACKS if signal in parts.model.provides), "once")
             names = " and ".join(sorted(signal.value for signal in missing))
             raise CapabilityError(
-                f"Policy {parts.policy.name} needs {names}, which {parts.model.id} does not provide.", f"--policy {works} works with this model."
+                f"Policy {parts.policy.name} needs {names}, which {parts.model.id} does not provide.",
+                f"--policy {works} works with this model.",
             )
         self._parts = parts
         self._config = config
 
     def run(
-        self, question: str | Sought, *, history: Sequence[tuple[str, str]] = (), cancel: Cancel = NEVER, as_typed: bool = False
+        self,
+        question: str | Sought,
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        cancel: Cancel = NEVER,
+        as_typed: bool = False,
     ) -> Iterator[Event]:
         """One turn. Expected failures end it as TurnFailed, a cancel as TurnCancelled; bugs raise."""
         turn = Turn(self._parts, self._config, question, history, cancel, time.monotonic())

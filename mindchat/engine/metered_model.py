@@ -1,6 +1,7 @@
 """Metered access to the model: what plug-ins get instead of the model itself.
 
-Owns: counting by kind, ModelAsked events (kept until the loop drains them), collecting a stream into a Draft. Does not own: generation.
+Owns: counting by kind, ModelAsked events (kept until the loop drains them), collecting a stream into a Draft. Does not
+own: generation.
 """
 
 from __future__ import annotations
@@ -11,7 +12,22 @@ from typing import TypeVar
 
 from mindchat.events import Event, ModelAsked, Notice
 from mindchat.ports import Cancel, Model
-from mindchat.values import Attended, Choice, Draft, Finish, Finished, Message, Piece, Prompt, Signal, Span, StreamItem, Text, Token, TurnState
+from mindchat.values import (
+    Attended,
+    Choice,
+    Draft,
+    Finish,
+    Finished,
+    Message,
+    Piece,
+    Prompt,
+    Signal,
+    Span,
+    StreamItem,
+    Text,
+    Token,
+    TurnState,
+)
 from mindchat.word_signals import received
 
 T = TypeVar("T")
@@ -37,7 +53,9 @@ def collect(items: Iterator[StreamItem], want: frozenset[Signal]) -> Draft:
 class MeteredAsk:
     """ports.Ask over one turn: every call looks at the cancel token and leaves a ModelAsked event."""
 
-    def __init__(self, model: Model, cancel: Cancel, seed: int, layout: Callable[[TurnState], Prompt] | None = None) -> None:
+    def __init__(
+        self, model: Model, cancel: Cancel, seed: int, layout: Callable[[TurnState], Prompt] | None = None
+    ) -> None:
         self._layout = layout
         self._model = model
         self._cancel = cancel
@@ -68,19 +86,37 @@ class MeteredAsk:
         finally:
             self.meter(kind, started)
 
-    def complete(self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None) -> Draft:
+    def complete(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        kind: str,
+        stop: Sequence[str] = (),
+        allow: Sequence[str] | None = None,
+    ) -> Draft:
         """Greedy completion with its log-probabilities and entropies."""
         want = frozenset({Signal.LOGPROB, Signal.ENTROPY}) & self._model.provides
 
         def call() -> Draft:
-            return collect(self._model.stream(prompt, want=want, max_tokens=max_tokens, stop=stop, allow=allow, cancel=self._cancel), want)
+            return collect(
+                self._model.stream(
+                    prompt, want=want, max_tokens=max_tokens, stop=stop, allow=allow, cancel=self._cancel
+                ),
+                want,
+            )
 
         return self._metered(kind, call)
 
-    def sample(self, prompt: Prompt, *, n: int, max_tokens: int, kind: str, want: frozenset[Signal], stop: Sequence[str] = ()) -> Sequence[Draft]:
+    def sample(
+        self, prompt: Prompt, *, n: int, max_tokens: int, kind: str, want: frozenset[Signal], stop: Sequence[str] = ()
+    ) -> Sequence[Draft]:
         """n samples with the turn's seed."""
         return self._metered(
-            kind, lambda: self._model.sample(prompt, n=n, want=want, max_tokens=max_tokens, seed=self._seed, stop=stop, cancel=self._cancel)
+            kind,
+            lambda: self._model.sample(
+                prompt, n=n, want=want, max_tokens=max_tokens, seed=self._seed, stop=stop, cancel=self._cancel
+            ),
         )
 
     def choose(self, prompt: Prompt, options: Sequence[str], *, kind: str) -> Sequence[Choice]:

@@ -56,7 +56,9 @@ def echoes(short: str, question: str, words: Language) -> bool:
     no, none has its gold answer in its own words (MuSiQue: 6 of 195, numbers).
     """
     named = short.strip(" .").casefold()
-    return len(named) > 1 and named in question.casefold() and not words.comparison(question) and not words.polar(question)
+    return (
+        len(named) > 1 and named in question.casefold() and not words.comparison(question) and not words.polar(question)
+    )
 
 
 def pick(turn: Turn, prompt: Prompt, free: str) -> Generator[Event, None, Picked | None]:
@@ -85,7 +87,9 @@ def pick(turn: Turn, prompt: Prompt, free: str) -> Generator[Event, None, Picked
 def best(options: Sequence[str], scored: Sequence[Choice], grounded: Collection[str]) -> Picked:
     """The option of the highest normalised score; earlier ones win ties."""
     pairs = zip(options, scored, strict=True)
-    scores = [choice.logprob / max(1, choice.tokens) + (BONUS if option in grounded else 0.0) for option, choice in pairs]
+    scores = [
+        choice.logprob / max(1, choice.tokens) + (BONUS if option in grounded else 0.0) for option, choice in pairs
+    ]
     top = max(range(len(scores)), key=lambda i: (scores[i], -i))
     total = sum(math.exp(score - scores[top]) for score in scores)
     return Picked(options[top], 1.0 / total, len(options))
@@ -99,7 +103,9 @@ def candidates(hop: TurnState, free: str, words: Language) -> list[str]:
     spans = list(_by_similarity(hop, words))
     asked = hop.question.casefold()
     if not words.comparison(hop.question):  # what the question names is not what it asks for, unless it compares
-        spans = [span for span in spans if span.casefold() not in asked] + [span for span in spans if span.casefold() in asked]
+        spans = [span for span in spans if span.casefold() not in asked] + [
+            span for span in spans if span.casefold() in asked
+        ]
     return _unique([*own, *spans])[:MOST]
 
 

@@ -124,7 +124,9 @@ def _while_unsure(turn: Turn) -> Generator[Event, None, Reading]:
         yield ev.Notice("auto: a comparison is answered from one copy; HotpotQA's lose by repeating (CoRe, Table 1).")
         return Reading(0)
     if Signal.ENTROPY not in turn.parts.model.provides:
-        yield ev.Notice(f"auto: {turn.parts.model.id} measures no entropy, so the documents are repeated once.", "warning")
+        yield ev.Notice(
+            f"auto: {turn.parts.model.id} measures no entropy, so the documents are repeated once.", "warning"
+        )
         return Reading(1, (yield from retell(turn, None, 1)))
     copies, told, first = 0, None, (yield from probe(turn, 0, None))
     latest = first
@@ -139,7 +141,10 @@ def _while_unsure(turn: Turn) -> Generator[Event, None, Reading]:
         latest = yield from probe(turn, copies, told)
     entropy = answer_entropy(latest.draft)
     threshold = turn.config.layout.auto_entropy
-    yield ev.Notice(f"auto: the answer after {_number(copies + 1)} is sure: entropy {entropy or 0.0:.2f} of at most {threshold:g} nats.")
+    yield ev.Notice(
+        f"auto: the answer after {_number(copies + 1)} is sure: entropy {entropy or 0.0:.2f} of at most {threshold:g}"
+        " nats."
+    )
     return Reading(copies, told, latest)
 
 
@@ -155,7 +160,10 @@ def _enough(turn: Turn, copies: int, told: Mapping[str, str] | None) -> str:
     """Why no further copy is laid out; "" if one may be."""
     documents = len(turn.hop.passages)
     if copies + 1 >= min(documents, SUPPORTING):
-        return f"{_number(copies + 1)} hold every order of {min(documents, SUPPORTING)} documents, which is all that order can need"
+        return (
+            f"{_number(copies + 1)} hold every order of {min(documents, SUPPORTING)} documents, which is all that order"
+            " can need"
+        )
     model = turn.parts.model
     needed = model.count(answer_layout(turn, copies + 1, told)(turn.hop, turn.history)) + answer_room(turn)
     return f"another copy needs {needed} tokens, the window has {model.window}" if needed > model.window else ""
@@ -214,7 +222,9 @@ def _core(turn: Turn, first: Probe) -> Generator[Event, None, Mapping[str, str] 
         yield ev.Notice("core: the first reading shows no passage that it used; every document is repeated.")
         return None
     why = "; ".join(_reason(p, p.id in holding, attended.get(p.id)) for p in passages if p.id in used)
-    yield ev.Notice(f"core: {len(used)} of {len(passages)} documents are repeated, those that the first reading used: {why}.")
+    yield ev.Notice(
+        f"core: {len(used)} of {len(passages)} documents are repeated, those that the first reading used: {why}."
+    )
     return used
 
 
@@ -228,6 +238,10 @@ def attention_shares(pieces: Sequence[Piece], passages: int) -> tuple[float, ...
 
     Passages are told apart by the words between them. () if there is no attention on passages, or their number is not the expected one.
     """
-    masses = [sum(piece.weight for piece in run) for of_passage, run in groupby(pieces, key=lambda piece: piece.origin == "passage") if of_passage]
+    masses = [
+        sum(piece.weight for piece in run)
+        for of_passage, run in groupby(pieces, key=lambda piece: piece.origin == "passage")
+        if of_passage
+    ]
     total = sum(masses)
     return tuple(mass / total for mass in masses) if len(masses) == passages and total > 0 else ()

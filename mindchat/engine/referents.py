@@ -1,8 +1,9 @@
 """What a pronoun or a bare follow-up may stand for: names of the conversation, the likeliest first.
 
-Owns: the order of referents, names with their articles. Does not own: putting them into a question (engine.follow_up), the words of a language.
-Source: ours. By the question word of the turn before: "he" is the answer to "who …?", "she" after "where was X born?" is X, "it" is a thing that was
-asked about, "there" the place that was answered.
+Owns: the order of referents, names with their articles. Does not own: putting them into a question (engine.follow_up),
+the words of a language.
+Source: ours. By the question word of the turn before: "he" is the answer to "who …?", "she" after "where was X born?"
+is X, "it" is a thing that was asked about, "there" the place that was answered.
 """
 
 from __future__ import annotations
@@ -32,7 +33,13 @@ def referents(pronoun: str, history: History, words: Language) -> Iterator[str]:
         thing = pronoun in follow.things
         names = [_whole(name, asked, words) for name in things(asked, words)] if thing else things(asked, words)
         first = next((word for word in map(str.casefold, WORD.findall(asked)) if word in follow.asking), "")
-        never = follow.person_words if thing else follow.place_words | follow.other_words if pronoun in follow.persons else frozenset[str]()
+        never = (
+            follow.person_words
+            if thing
+            else follow.place_words | follow.other_words
+            if pronoun in follow.persons
+            else frozenset[str]()
+        )
         said = [answer] if is_name(answer, words) and first not in never else []
         yield from [*said, *names] if _means_answer(pronoun, asked, words) else [*names, *said]
 
@@ -59,7 +66,11 @@ def _means_answer(pronoun: str, asked: str, words: Language) -> bool:
     if first in follow.person_words or first in follow.other_words:
         return False
     about_person = any(word in follow.person_verbs for word in found)
-    return about_person if first in follow.place_words or any(word in follow.place_nouns for word in found[:4]) else first in follow.thing_words
+    return (
+        about_person
+        if first in follow.place_words or any(word in follow.place_nouns for word in found[:4])
+        else first in follow.thing_words
+    )
 
 
 def _several(history: History, words: Language) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """“Your documents do not say”: when no answer is generated, and what is said instead.
 
-Owns: the two reasons to refuse (a name that no document has, too little evidence), reading a mistyped name as the one that is there, the words.
-Does not own: finding missing names (corpus), answerability (mindchat.evidence), the settings that switch it off (answer.refuse).
-What memory holds counts as said: where it has facts for the question, no name is missing.
+Owns: the two reasons to refuse (a name that no document has, too little evidence), reading a mistyped name as the one
+that is there, the words.
+Does not own: finding missing names (corpus), answerability (mindchat.evidence), the settings that switch it off
+(answer.refuse). What memory holds counts as said: where it has facts for the question, no name is missing.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ _DIGITS = re.compile(r"\d+")
 
 
 def mistyped(absent: Absent) -> str:
-    """The one near name that a missing name surely stands for; "" if none does. A name with another number is another name."""
+    """The one near name that a missing name surely stands for; "" if none does. A name with another number is another
+    name.
+    """
     name = fold(absent.name)
     if len(name) < 5:
         return ""
     likeness = [(difflib.SequenceMatcher(None, name, fold(near)).ratio(), near) for near in absent.near]
-    sure = [near for share, near in likeness if share >= MISTYPED and _DIGITS.findall(near) == _DIGITS.findall(absent.name)]
+    sure = [
+        near for share, near in likeness if share >= MISTYPED and _DIGITS.findall(near) == _DIGITS.findall(absent.name)
+    ]
     return sure[0] if len(sure) == 1 else ""
 
 
@@ -69,7 +74,10 @@ def too_little(turn: Turn) -> Answer | None:
     found = turn.answerable
     if not refuses(turn) or found is None or found.enough or not turn.rarity_known or turn.hop.facts:
         return None
-    return _refused(f"{NOTHING_SAID} Nothing that was found states what you ask.", f"what was found is unlikely to hold an answer ({found.p:.2f})")
+    return _refused(
+        f"{NOTHING_SAID} Nothing that was found states what you ask.",
+        f"what was found is unlikely to hold an answer ({found.p:.2f})",
+    )
 
 
 def refuses(turn: Turn) -> bool:

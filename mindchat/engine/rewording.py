@@ -1,6 +1,8 @@
-"""Documents in other words, each written once: the model calls behind layout.as = paraphrase and summary, and the file that keeps them.
+"""Documents in other words, each written once: the model calls behind layout.as = paraphrase and summary, and the file
+that keeps them.
 
-Owns: reword(), the key of a rewording, RewordingFile. Does not own: the prompts (prompts.rewriting), where the words stand (prompts.core).
+Owns: reword(), the key of a rewording, RewordingFile. Does not own: the prompts (prompts.rewriting), where the words
+stand (prompts.core).
 Source: CoRe Appendix F: every document is reworded separately, by the model that answers.
 """
 
@@ -32,17 +34,23 @@ LONGER = {"paraphrase": 1.5, "summary": 1.0}
 
 
 def key_of(kind: str, text: str, model: str, arithmetic: str) -> str:
-    """What a rewording depends on, as a hash: the kind with its very prompt, the document's text, the model and its number format."""
+    """What a rewording depends on, as a hash: the kind with its very prompt, the document's text, the model and its
+    number format.
+    """
     wording = repr(rewrite_document(kind, ""))
     return hashlib.sha256("\0".join((kind, wording, text, model, arithmetic)).encode()).hexdigest()
 
 
-def reword(turn: Turn, kind: str, staying: Callable[[Mapping[str, str]], Set[str]]) -> Generator[Event, None, dict[str, str]]:
-    """Every passage of the prompt in other words, by passage id. One that cannot be reworded stands as it is, which is said.
+def reword(
+    turn: Turn, kind: str, staying: Callable[[Mapping[str, str]], Set[str]]
+) -> Generator[Event, None, dict[str, str]]:
+    """Every passage of the prompt in other words, by passage id. One that cannot be reworded stands as it is, which is
+    said.
 
-    `staying` tells from such words which passages the window keeps. A model call is made only for one that stays if the words not yet written
-    were none at all (it is dropped all the more for its own words, which stand in for the call). The best come first and the window drops the
-    worst, so at most one call is made for a passage that is dropped after all.
+    `staying` tells from such words which passages the window keeps. A model call is made only for one that stays if the
+    words not yet written were none at all (it is dropped all the more for its own words, which stand in for the call).
+    The best come first and the window drops the worst, so at most one call is made for a passage that is dropped after
+    all.
     """
     kept, model, passages = turn.parts.rewordings, turn.parts.model, turn.hop.passages
     keys = {p.id: key_of(kind, p.text, model.id, turn.config.model.arithmetic) for p in passages}
@@ -68,7 +76,9 @@ def _written(turn: Turn, kind: str, passage: Passage) -> Generator[Event, None, 
     try:
         draft = turn.ask.complete(rewrite_document(kind, passage.text), max_tokens=most, kind=kind)
     except WindowError:
-        yield ev.Notice(f"{clean(passage.name) or passage.id} is too long for a {kind}; it is repeated as it stands.", "warning")
+        yield ev.Notice(
+            f"{clean(passage.name) or passage.id} is too long for a {kind}; it is repeated as it stands.", "warning"
+        )
         return passage.text
     finally:
         yield from turn.ask.drain()
@@ -77,7 +87,9 @@ def _written(turn: Turn, kind: str, passage: Passage) -> Generator[Event, None, 
         whole = turn.words.sentences(text)[:-1]
         text = "".join(whole).strip() or text
     if not text:
-        yield ev.Notice(f"The model wrote no {kind} of {clean(passage.name) or passage.id}; it is repeated as it stands.", "warning")
+        yield ev.Notice(
+            f"The model wrote no {kind} of {clean(passage.name) or passage.id}; it is repeated as it stands.", "warning"
+        )
     return text or passage.text
 
 
@@ -87,7 +99,8 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class RewordingFile:
-    """ports.Rewordings in one file of JSON lines: appended under a lock and synced, so that a kill costs at most the line being written.
+    """ports.Rewordings in one file of JSON lines: appended under a lock and synced, so that a kill costs at most the
+    line being written.
 
     A line that cannot be read (torn by a kill) is as if it were not there: its document is reworded again.
     """

@@ -1,7 +1,8 @@
-"""The steps of one search: memory, then the index, and what of both stands in the prompt; each yields events and returns its result.
+"""The steps of one search: memory, then the index, and what of both stands in the prompt; each yields events and
+returns its result.
 
-Owns: names that no document has, recall before search, which passages and facts are new, how many stay. Does not own: the query (policies),
-ranking (corpus), what memory holds, the window (engine.budget). Source: MIND §3.4 (memory first).
+Owns: names that no document has, recall before search, which passages and facts are new, how many stay. Does not own:
+the query (policies), ranking (corpus), what memory holds, the window (engine.budget). Source: MIND §3.4 (memory first).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def missing_names(turn: Turn) -> Iterator[Event]:
 
 
 def look_up(turn: Turn, query: Query, *, repeated: bool = False, joins: bool = False) -> Generator[Event, None, int]:
-    """Memory first, then the index unless memory's stored passages stand in. Returns how many passages and facts are new to the prompt.
+    """Memory first, then the index unless memory's stored passages stand in. Returns how many passages and facts are
+    new to the prompt.
 
     `joins`: another query of the same hop, whose passages join those of the first.
     """
@@ -72,7 +74,9 @@ def admitted(turn: Turn, news: Sequence[Fact]) -> Generator[Event, None, tuple[F
     def count(facts: Sequence[Fact]) -> int:
         return turn.ask.count("".join(segment.text for segment in memory_block(facts, 0))) - turn.ask.count("")
 
-    facts, dropped = remembered(turn.hop.facts, news, count, options.max_facts, options.max_tokens, turn.parts.model.window)
+    facts, dropped = remembered(
+        turn.hop.facts, news, count, options.max_facts, options.max_tokens, turn.parts.model.window
+    )
     if dropped:
         yield ev.DocumentsDropped(dropped)
     return facts
@@ -105,9 +109,11 @@ def search(turn: Turn, query: Query, known: set[str]) -> Generator[Event, None, 
 
 
 def find(turn: Turn, query: Query) -> Generator[Event, None, Sequence[Passage]]:
-    """What the index has under the turn's filters; for the question's own words, up to half of it are passages that have its quoted phrases.
+    """What the index has under the turn's filters; for the question's own words, up to half of it are passages that
+    have its quoted phrases.
 
-    Half, since the passages of later hops seldom have them (HotpotQA, 28 quoted questions: recall@5 54 with phrases alone, 70 so).
+    Half, since the passages of later hops seldom have them (HotpotQA, 28 quoted questions: recall@5 54 with phrases
+    alone, 70 so).
     """
     k, search, sought = turn.config.retrieve.k, turn.parts.retriever.search, turn.sought
     narrowed = Sought(query.text, query.by, filters=sought.filters) if sought.filters else query

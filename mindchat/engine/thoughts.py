@@ -1,8 +1,9 @@
-"""Reasoning models think aloud between <think> and </think>: which of their words are reasoning to be shown to others, and which are not.
+"""Reasoning models think aloud between <think> and </think>: which of their words are reasoning to be shown to others,
+and which are not.
 
-Owns: following those marks through a running draft. Does not own: what is done with a thought (turn). A thought stays in the model's own
-turn, so that it can build on it, but gives no words to extraction, queries, memory or the answer prompt (ours: MIND does not say
-which words of a model that thinks aloud are its reasoning).
+Owns: following those marks through a running draft. Does not own: what is done with a thought (turn). A thought stays
+in the model's own turn, so that it can build on it, but gives no words to extraction, queries, memory or the answer
+prompt (ours: MIND does not say which words of a model that thinks aloud are its reasoning).
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """How often answers like this one are right: a logistic model over what the search and the one call give for free.
 
-Owns: the signals, the shipped fits (trust.json, by model), when no number is given. Does not own: the verdict (engine.verdict), refusals (refusal).
-Source: ours; fitted on first readings of questions that were not refused; right means F1 over a half. A fit whose 95 % interval of AUROC holds .5
-tells nothing, so its model has no number; neither has a model that nobody fitted, an answer whose words were overruled, or one after reasoning.
+Owns: the signals, the shipped fits (trust.json, by model), when no number is given. Does not own: the verdict
+(engine.verdict), refusals (refusal).
+Source: ours; fitted on first readings of questions that were not refused; right means F1 over a half. A fit whose 95 %
+interval of AUROC holds .5 tells nothing, so its model has no number; neither has a model that nobody fitted, an answer
+whose words were overruled, or one after reasoning.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ def shipped() -> dict[str, Fit]:
     return msgspec.json.decode(SHIPPED.read_bytes(), type=dict[str, Fit])
 
 
-def signals(draft: Draft, answerable: float, fitting: bool, citations: Sequence[Citation], word: VerdictWord) -> dict[str, float] | None:
+def signals(
+    draft: Draft, answerable: float, fitting: bool, citations: Sequence[Citation], word: VerdictWord
+) -> dict[str, float] | None:
     """What a fit weighs, by name; None if the model measured no entropy or log-probability."""
     tokens = answer_tokens(draft)
     entropies = [token.entropy for token in tokens if token.entropy is not None]
@@ -81,7 +85,9 @@ def signals(draft: Draft, answerable: float, fitting: bool, citations: Sequence[
     }
 
 
-def trust(turn: Turn, draft: Draft, short: str, citations: Sequence[Citation], word: VerdictWord, read: Sequence[Passage]) -> Trust | None:
+def trust(
+    turn: Turn, draft: Draft, short: str, citations: Sequence[Citation], word: VerdictWord, read: Sequence[Passage]
+) -> Trust | None:
     """The number of an answer, or None where none can be given."""
     fit = shipped().get(turn.parts.model.id)
     if fit is None or turn.answerable is None or turn.parts.policy.reasons:

@@ -1,6 +1,7 @@
 """The steps of one turn; each yields events and returns its result.
 
-Owns: the state of a turn (the hop, what is accepted, what memory may learn) and the order of its steps. Does not own: decisions or wording.
+Owns: the state of a turn (the hop, what is accepted, what memory may learn) and the order of its steps. Does not own:
+decisions or wording.
 Reading order: run, reason, mend, make_hop; searches are engine.search_steps, the answer is engine.answer_steps.
 Source: MIND §3.2-3.4; CoRe Tables 4 and 11 for the final answer.
 """
@@ -149,7 +150,9 @@ class Turn:
         layout, engine, parts = self.config.layout, self.config.engine, self.parts
         repeat = layout.repeat if isinstance(layout.repeat, int) else -1
         names = (parts.model.id, parts.policy.name, engine.filter)
-        return ev.TurnStarted(self.question, standalone, *names, repeat, layout.role, layout.as_, layout.cot, engine.seed, parts.versions)
+        return ev.TurnStarted(
+            self.question, standalone, *names, repeat, layout.role, layout.as_, layout.cot, engine.seed, parts.versions
+        )
 
     def step(self, name: str) -> Event:
         """Announce a step; the phase is named when the turn is cancelled."""
@@ -166,12 +169,16 @@ class Turn:
 
     def rewrite(self) -> Iterator[Event]:
         """A follow-up becomes a question that stands alone; the history is then no longer needed by retrieval."""
-        if self.as_typed or not (self.config.engine.rewrite and self.history and follow_up.leans(self.question, self.words)):
+        if self.as_typed or not (
+            self.config.engine.rewrite and self.history and follow_up.leans(self.question, self.words)
+        ):
             return
         yield self.step("rewrite")
         standalone = follow_up.standalone(self.question, self.history, self.words)
         if standalone is None:
-            reply = self.ask.complete(rewrite_prompt(self.history, self.question), max_tokens=REWRITE_TOKENS, kind="rewrite", stop=("\n",))
+            reply = self.ask.complete(
+                rewrite_prompt(self.history, self.question), max_tokens=REWRITE_TOKENS, kind="rewrite", stop=("\n",)
+            )
             yield from self.ask.drain()
             said = clean_line(reply.text)
             fits = reply.finish is not Finish.LENGTH and follow_up.fits(said, self.question, self.history, self.words)
@@ -261,7 +268,9 @@ class Turn:
         yield ev.TextRetracted(draft.text, "", len(draft.tokens))
 
     def grounds(self, hop: TurnState) -> TurnState:
-        """What the answer may rest on: after a sentence was withdrawn for good, what led to it is not trusted either; else as the policy chose."""
+        """What the answer may rest on: after a sentence was withdrawn for good, what led to it is not trusted either;
+        else as the policy chose.
+        """
         if self.dropped or self.basis == "passages":
             return replace(hop, accepted="", sentences=())
         return replace(hop, passages=()) if self.basis == "reasoning" else hop
@@ -284,7 +293,9 @@ class Turn:
             self.stream_started = time.monotonic()
             # a thought has paragraphs; any other reasoning ends at a blank line
             stop = () if self.thoughts.seen else ("\n\n",)
-            items = self.parts.model.stream(prompt, want=want, max_tokens=self.config.engine.reasoning_tokens, stop=stop, cancel=self.cancel)
+            items = self.parts.model.stream(
+                prompt, want=want, max_tokens=self.config.engine.reasoning_tokens, stop=stop, cancel=self.cancel
+            )
             limit, every = self.config.engine.sentence_tokens, self.parts.policy.tokens
             self.stream = SentenceStream(items, self.words, want=want, limit=limit, every=every)
         self.phase = "reasoning"
@@ -302,13 +313,17 @@ class Turn:
         if draft.finish is Finish.CUT:  # no sentence yet: its rest follows
             if not self.prefix.tokens:
                 limit = self.config.engine.sentence_tokens
-                yield ev.Notice(f"A sentence has more than engine.sentence_tokens = {limit} tokens; it is judged in pieces.")
+                yield ev.Notice(
+                    f"A sentence has more than engine.sentence_tokens = {limit} tokens; it is judged in pieces."
+                )
             self.prefix, self.hop = whole, replace(self.hop, accepted=self.hop.accepted + draft.text)
             yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
             return
         broken = draft.finish is Finish.LENGTH and not self.words.finished(draft.text)
         mark = UNFINISHED if broken else ""
-        self.hop = replace(self.hop, accepted=self.hop.accepted + draft.text + mark, sentences=(*self.hop.sentences, whole.text + mark))
+        self.hop = replace(
+            self.hop, accepted=self.hop.accepted + draft.text + mark, sentences=(*self.hop.sentences, whole.text + mark)
+        )
         if self.pending is not None and not broken:
             subquery, passages = self.pending
             self.harvests.append(Harvest(self.hop.number, subquery, whole, passages))
@@ -319,7 +334,9 @@ class Turn:
         yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
 
     def accept_thought(self, draft: Draft, visible: str) -> Iterator[Event]:
-        """A sentence with a thought stays in the model's turn; only what lies outside the thought is reasoning. It is never judged."""
+        """A sentence with a thought stays in the model's turn; only what lies outside the thought is reasoning. It is
+        never judged.
+        """
         if draft.finish is Finish.STOP:
             self.close()
         self.kept.append(draft)
@@ -328,11 +345,19 @@ class Turn:
         yield ev.DraftAccepted(draft.text, "reasoning", len(draft.tokens))
 
     def make_hop(self, draft: Draft, trigger: Trigger) -> Generator[Event, None, bool]:
-        """Entities, sub-query, memory, search; then retract. False if nothing new was found: the sentence is as good as it gets."""
+        """Entities, sub-query, memory, search; then retract. False if nothing new was found: the sentence is as good as
+        it gets.
+        """
         self.close()
         self.hop = replace(self.hop, number=self.hop.number + 1)
         yield ev.RetrievalTriggered(
-            self.hop.number, trigger.word, trigger.score, trigger.threshold, trigger.entropy, trigger.attention, trigger.reason
+            self.hop.number,
+            trigger.word,
+            trigger.score,
+            trigger.threshold,
+            trigger.entropy,
+            trigger.attention,
+            trigger.reason,
         )
         kept, relations = yield from self.entities(draft)
         yield self.step("query")
@@ -355,14 +380,18 @@ class Turn:
         return True
 
     def retract(self, draft: Draft, trigger: Trigger) -> Iterator[Event]:
-        """Withdraw the sentence from the flagged word on; its clean beginning is continued with the new passages in view."""
+        """Withdraw the sentence from the flagged word on; its clean beginning is continued with the new passages in
+        view.
+        """
         self.redrafting = True
         clean_part = beginning(draft, trigger.start)
         self.prefix = joined(self.prefix, clean_part)
         if clean_part.tokens:
             self.kept.append(clean_part)
             self.hop = replace(self.hop, accepted=self.hop.accepted + clean_part.text)
-        yield ev.TextRetracted(draft.text[len(clean_part.text) :], clean_part.text, len(draft.tokens) - len(clean_part.tokens))
+        yield ev.TextRetracted(
+            draft.text[len(clean_part.text) :], clean_part.text, len(draft.tokens) - len(clean_part.tokens)
+        )
 
     def entities(self, draft: Draft) -> Generator[Event, None, tuple[list[Entity], tuple[Relation, ...]]]:
         """Extraction and filter, for policies that ask about entities."""
@@ -384,7 +413,9 @@ class Turn:
     def compose(self, purpose: str, room: int, layout: Layout | None = None) -> Generator[Event, None, Prompt]:
         """Lay out the prompt (None: the reasoning so far) within the window, and show exactly what is sent."""
         model = self.parts.model
-        fitted: Fitted = fit(layout or self.open_prompt, self.hop, self.history, model.count, Budget(model.window, room))
+        fitted: Fitted = fit(
+            layout or self.open_prompt, self.hop, self.history, model.count, Budget(model.window, room)
+        )
         self.hop = fitted.hop
         if fitted.dropped:
             yield ev.DocumentsDropped(fitted.dropped)
@@ -401,11 +432,14 @@ class Turn:
         return self.parts.policy.lay(self.parts.composer.reasoning(hop, self.kept, history))
 
     def trial(self, hop: TurnState) -> Prompt:
-        """The reasoning prompt of another state of this turn, for a policy that wants to try it; what does not fit is left out."""
+        """The reasoning prompt of another state of this turn, for a policy that wants to try it; what does not fit is
+        left out.
+        """
         room = Budget(self.parts.model.window, self.config.engine.sentence_tokens)
         return fit(self.open_prompt, hop, self.history, self.parts.model.count, room).prompt
 
-    # ── after the answer ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── after the answer
+    # ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def learn(self) -> Iterator[Event]:
         """After the answer stands: what the hops found goes to memory through its gate."""

@@ -1,6 +1,7 @@
 """An answer that is not of the asked type: a sentence is cut to the part that is, the rest is doubtful.
 
-Owns: which part of a sentence is of the asked type. Does not own: types (mindchat.evidence), the next hop of a bridge (engine.auto_steps).
+Owns: which part of a sentence is of the asked type. Does not own: types (mindchat.evidence), the next hop of a bridge
+(engine.auto_steps).
 Source: ours. Cut only where one part alone fits: a sentence with two such parts is left as it is.
 """
 

@@ -1,9 +1,10 @@
 """The verdict over an answer, in words: whether what was read carries it.
 
-Owns: which passages are about the question, the verdict that follows from the citations, which citations are shown. Does not own: citations
-(engine.answering), the number beside the verdict (values.Trust), the words people read (mindchat.trace).
-Source: ours. A passage is about the question if it has one of its names, or if its title stands in a passage that is: that is how the answer's
-document is reached in a question of several hops.
+Owns: which passages are about the question, the verdict that follows from the citations, which citations are shown.
+Does not own: citations (engine.answering), the number beside the verdict (values.Trust), the words people read
+(mindchat.trace).
+Source: ours. A passage is about the question if it has one of its names, or if its title stands in a passage that is:
+that is how the answer's document is reached in a question of several hops.
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ def about(question: str, read: Sequence[Passage], words: Language) -> frozenset[
     found = {p.id for p in read if (_names(names, p) if names else _shares(question, p, words))}
     while True:
         texts = [p.text for p in read if p.id in found]
-        linked = {p.id for p in read if p.id not in found and (_led(p, found) or any(_links(text, p.title) for text in texts))}
+        linked = {
+            p.id for p in read if p.id not in found and (_led(p, found) or any(_links(text, p.title) for text in texts))
+        }
         if not linked:
             return frozenset(found)
         found |= linked
 
 
 def carrying(question: str, read: Sequence[Passage], words: Language) -> frozenset[str]:
-    """Ids of the passages that may be cited: about the question, or named in it by a link. All of them if the question has no name."""
+    """Ids of the passages that may be cited: about the question, or named in it by a link. All of them if the question
+    has no name.
+    """
     if not asked_names(question, words):
         return frozenset(passage.id for passage in read)
     linked = {p.id for p in read if p.found is not None and p.found.by == "link" and p.found.source is None}

@@ -1,6 +1,7 @@
 """Entities: what is at stake in a flagged sentence, and which of it is worth asking about.
 
-Owns: extraction (MIND §3.1) and the four filters (§3.3) with `auto`. Does not own: triggers, sub-queries, what memory keeps.
+Owns: extraction (MIND §3.1) and the four filters (§3.3) with `auto`. Does not own: triggers, sub-queries, what memory
+keeps.
 """
 
 from __future__ import annotations

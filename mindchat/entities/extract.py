@@ -1,8 +1,9 @@
 """Extraction of entities and relations from question, reasoning and the flagged sentence.
 
-Owns: the call, the tolerant parse, the fallback to spans, the placing of each name in the draft. Does not own: filtering.
-Source: MIND §3.1 (what is asked); the one-line form and the fallback are ours (the paper prints no format, and small models
-break JSON).
+Owns: the call, the tolerant parse, the fallback to spans, the placing of each name in the draft. Does not own:
+filtering.
+Source: MIND §3.1 (what is asked); the one-line form and the fallback are ours (the paper prints no format, and small
+models break JSON).
 """
 
 from __future__ import annotations
@@ -55,12 +56,18 @@ class ModelExtractor:
         self._words = language(config.engine.language)
 
     def extract(self, draft: Draft, hop: TurnState, ask: Ask) -> Extracted:
-        """Entities in order of appearance; one without a span is an anchor of the question. Never raises for broken output."""
+        """Entities in order of appearance; one without a span is an anchor of the question. Never raises for broken
+        output.
+        """
         reasoning = " ".join(f"{hop.accepted} {draft.text}".split())
-        reply = ask.complete(extract_prompt(hop.question, reasoning), max_tokens=MAX_TOKENS, kind="extract", stop=("\n",))
+        reply = ask.complete(
+            extract_prompt(hop.question, reasoning), max_tokens=MAX_TOKENS, kind="extract", stop=("\n",)
+        )
         names, relations = parse(reply.text)
         known = f"{hop.question}\n{hop.accepted}\n{draft.text}".casefold()
-        usable = [name for name in names if 1 < len(name) <= 80 and name.casefold() in known and self._words.content(name)]
+        usable = [
+            name for name in names if 1 < len(name) <= 80 and name.casefold() in known and self._words.content(name)
+        ]
         fallback = not usable
         if fallback:
             usable = [name for name, _, _, _ in find_names(draft.text, self._words)]
@@ -79,5 +86,7 @@ class ModelExtractor:
             at = -1 if key in folded_question else folded_draft.rfind(key)
             span = token_span(draft, at, at + len(name)) if at >= 0 else None
             scores = entity_confidence(draft, span, self._filter.gamma, self._filter.delta) if span else {}
-            entities[key] = Entity(name, span=span, confidence=scores.get(self._filter.aggregate), aggregates=tuple(scores.items()))
+            entities[key] = Entity(
+                name, span=span, confidence=scores.get(self._filter.aggregate), aggregates=tuple(scores.items())
+            )
         return tuple(list(entities.values())[:MAX_ENTITIES])

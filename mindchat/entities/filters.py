@@ -1,7 +1,8 @@
 """The entity filters: none, chain of thought, confidence, both in the paper's order, and a choice by question type.
 
 Owns: keep or drop, with a reason for each. Does not own: extraction, the facts that memory keeps (memory.filter).
-Source: MIND §3.3 and Eq 4; DESIGN.md D14. Anchors (names of the question) are never dropped by confidence: none was measured.
+Source: MIND §3.3 and Eq 4; DESIGN.md D14. Anchors (names of the question) are never dropped by confidence: none was
+measured.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Confidence:
 
     def _judge(self, entity: Entity, ranked: bool) -> Sifted:
         if entity.confidence is None:
-            return Sifted(entity, True, "anchor: named by the question" if entity.span is None else "not measured: kept")
+            return Sifted(
+                entity, True, "anchor: named by the question" if entity.span is None else "not measured: kept"
+            )
         value = f"conf {entity.confidence:.2f}"
         if entity.confidence < self._options.minimum:
             return Sifted(entity, False, f"{value} < {self._options.minimum:g}")
@@ -71,7 +74,12 @@ class ChainOfThought:
         """Keep or drop with the model's reason; an unreadable line keeps its entity and says so."""
         if not found:
             return [], False
-        reply = ask.complete(cot_prompt(hop.question, hop.accepted, [e.text for e in found]), max_tokens=COT_TOKENS, kind="filter", stop=("\n\n",))
+        reply = ask.complete(
+            cot_prompt(hop.question, hop.accepted, [e.text for e in found]),
+            max_tokens=COT_TOKENS,
+            kind="filter",
+            stop=("\n\n",),
+        )
         decided: dict[int, tuple[bool, str]] = {}
         # the prefill is the first line's number
         for line in f"1{reply.text}".splitlines():
@@ -80,7 +88,13 @@ class ChainOfThought:
         sifted = []
         for number, entity in enumerate(found, 1):
             kept, why = decided.get(number, (True, ""))
-            sifted.append(Sifted(entity, kept, f"cot: {why}" if why else "cot: no readable decision, kept" if number not in decided else "cot"))
+            sifted.append(
+                Sifted(
+                    entity,
+                    kept,
+                    f"cot: {why}" if why else "cot: no readable decision, kept" if number not in decided else "cot",
+                )
+            )
         return _rescue(sifted)
 
 
@@ -94,7 +108,9 @@ class ConfidenceAndChainOfThought:
         self._conf = Confidence(config)
 
     def keep(self, found: Sequence[Entity], hop: TurnState, ask: Ask) -> tuple[Sequence[Sifted], bool]:
-        """Survivors of both; if none is left, the most confident entity is rescued and counted (both together may drop all)."""
+        """Survivors of both; if none is left, the most confident entity is rescued and counted (both together may drop
+        all).
+        """
         first, rescued = self._cot.keep(found, hop, ask)
         second = {s.entity: s for s in self._conf.keep([s.entity for s in first if s.kept], hop, ask)[0]}
         sifted = [second.get(s.entity, s) for s in first]
@@ -103,7 +119,9 @@ class ConfidenceAndChainOfThought:
 
 
 class Auto:
-    """Confidence for yes/no and comparison questions, chain of thought for the rest (Table 1: CoT loses on StrategyQA, Conf on bridges)."""
+    """Confidence for yes/no and comparison questions, chain of thought for the rest (Table 1: CoT loses on StrategyQA,
+    Conf on bridges).
+    """
 
     name = "auto"
 
@@ -124,6 +142,9 @@ def _rescue(sifted: list[Sifted]) -> tuple[list[Sifted], bool]:
     """If everything was dropped, keep the most confident entity (anchors count as most confident)."""
     if not sifted or any(s.kept for s in sifted):
         return sifted, False
-    best = max(range(len(sifted)), key=lambda i: float("inf") if sifted[i].entity.span is None else (sifted[i].entity.confidence or 0.0))
+    best = max(
+        range(len(sifted)),
+        key=lambda i: float("inf") if sifted[i].entity.span is None else (sifted[i].entity.confidence or 0.0),
+    )
     saved = Sifted(sifted[best].entity, True, f"rescued: all had been dropped ({sifted[best].why})")
     return [saved if i == best else s for i, s in enumerate(sifted)], True

@@ -1,7 +1,7 @@
 """How likely it is that the found passages hold an answer, before any model is asked.
 
-Owns: the fitted weights (answerable.json), the judgement and the cut below which a question is refused. Does not own: the features (features), the
-fit (evals.answerability), what the user is told (engine).
+Owns: the fitted weights (answerable.json), the judgement and the cut below which a question is refused. Does not own:
+the features (features), the fit (evals.answerability), what the user is told (engine).
 """
 
 from __future__ import annotations
@@ -32,9 +32,13 @@ class Fit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     auroc: float
     """Five-fold, answerable against not, all sets together."""
     cut: float
-    """Below this probability a question counts as not answerable. Set on even rows so that at most a tenth of the answerable fall below."""
+    """Below this probability a question counts as not answerable. Set on even rows so that at most a tenth of the
+    answerable fall below.
+    """
     cut_plain: float
-    """The same where passages are not titled by what they speak of, or the question has no name: there less can be told."""
+    """The same where passages are not titled by what they speak of, or the question has no name: there less can be
+    told.
+    """
     bias: float
     weights: dict[str, float]
     """By feature, for values as they are (not standardised)."""
@@ -52,12 +56,23 @@ def shipped() -> Fit:
 
 
 def judge(
-    question: str, passages: Sequence[Passage], chosen: Sequence[Evidence], counts: WordCounts | None, ask: Asking, fit: Fit | None = None
+    question: str,
+    passages: Sequence[Passage],
+    chosen: Sequence[Evidence],
+    counts: WordCounts | None,
+    ask: Asking,
+    fit: Fit | None = None,
 ) -> Answerable:
     """The probability that the passages answer the question, and what speaks for and against it most."""
     fit = fit or shipped()
     found = features(question, passages, chosen, counts, ask)
     p = fit.probability(found)
-    shares = sorted(((fit.weights.get(name, 0.0) * value, name) for name, value in found.items()), key=lambda item: -abs(item[0]))
+    shares = sorted(
+        ((fit.weights.get(name, 0.0) * value, name) for name, value in found.items()), key=lambda item: -abs(item[0])
+    )
     plain = not found["untitled"] and not found["titles"]
-    return Answerable(p, p >= (fit.cut_plain if plain else fit.cut), tuple((name, found[name]) for _, name in shares if name in FEATURES))
+    return Answerable(
+        p,
+        p >= (fit.cut_plain if plain else fit.cut),
+        tuple((name, found[name]) for _, name in shares if name in FEATURES),
+    )

@@ -1,8 +1,10 @@
-"""What a question asks for: the type of its answer, the words by which a text states the asked relation, the kinds of span that it needs.
+"""What a question asks for: the type of its answer, the words by which a text states the asked relation, the kinds of
+span that it needs.
 
-Owns: Asked, Asking (one language's data, languages/asking/<code>.toml), the light stems by which question and text are compared.
-Does not own: sentences and stop words (language), the index's own stems (corpus).
-The stems only cut endings that the language's file lists, so that four languages need no library; both sides of a comparison are cut alike.
+Owns: Asked, Asking (one language's data, languages/asking/<code>.toml), the light stems by which question and text are
+compared.
+Does not own: sentences and stop words (language), the index's own stems (corpus). The stems only cut endings that the
+language's file lists, so that four languages need no library; both sides of a comparison are cut alike.
 """
 
 from __future__ import annotations
@@ -58,10 +60,17 @@ class Asking:
         starts = "|".join(re.escape(word) for word in data["prepositions"].split())
         joins = "|".join(re.escape(opener.strip()) for opener in self.words.openers)
         asks = rf"(?:^\W*(?:(?:{starts})\s+)?|\b(?:{joins})\s+(?:(?:{starts})\s+)?)"
-        patterns = {name: [pattern.replace("{ask}", asks) for pattern in found] for name, found in data["types"].items()}
+        patterns = {
+            name: [pattern.replace("{ask}", asks) for pattern in found] for name, found in data["types"].items()
+        }
         self._types = [(Asked(name), [re.compile(p, re.IGNORECASE) for p in found]) for name, found in patterns.items()]
-        self.seeks_by_cue = {kind: frozenset(map(self.stem, _WORD.findall(fold(cues)))) for kind, cues in data["seeks"].items()}
-        self.relations = {self.stem(fold(asked)): frozenset(map(self.stem, _WORD.findall(fold(told)))) for asked, told in data["relations"].items()}
+        self.seeks_by_cue = {
+            kind: frozenset(map(self.stem, _WORD.findall(fold(cues)))) for kind, cues in data["seeks"].items()
+        }
+        self.relations = {
+            self.stem(fold(asked)): frozenset(map(self.stem, _WORD.findall(fold(told))))
+            for asked, told in data["relations"].items()
+        }
         """Stem of an asked word → stems that state it."""
         self.marks = {name: frozenset(fold(data[name]).split()) for name in MARKS}
         """Words by which an answer or its surroundings tell what kind of thing it is."""
@@ -79,7 +88,8 @@ class Asking:
         }
         """Kind of span → what one looks like in a sentence."""
 
-    # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── words
+    # ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def stem(self, folded: str) -> str:
         """A folded word without its ending."""
@@ -87,16 +97,23 @@ class Asking:
         if known is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            cut = next((e for e in self._endings if folded.endswith(e) and len(folded) - len(e) >= _SHORTEST + (len(e) > 2)), "")
+            cut = next(
+                (e for e in self._endings if folded.endswith(e) and len(folded) - len(e) >= _SHORTEST + (len(e) > 2)),
+                "",
+            )
             known = self._known[folded] = folded.removesuffix(cut) if cut else folded
         return known
 
     def stems(self, text: str) -> list[str]:
         """Stems of the words that carry information, in text order, with repeats."""
-        return [self.stem(word) for word in _WORD.findall(fold(text)) if word not in self.small and self.words.content(word)]
+        return [
+            self.stem(word) for word in _WORD.findall(fold(text)) if word not in self.small and self.words.content(word)
+        ]
 
     def stated(self, text: str) -> frozenset[str]:
-        """Stems of all that a stretch of text says: its words, small ones too, and birth and death where it gives the dates of a life."""
+        """Stems of all that a stretch of text says: its words, small ones too, and birth and death where it gives the
+        dates of a life.
+        """
         said = frozenset(map(self.stem, _WORD.findall(fold(text))))
         return said | self._life if self.life(text) else said
 
@@ -105,10 +122,13 @@ class Asking:
         """Whether the dates of a life stand in brackets at the beginning of a text."""
         return _LIFE.search(text[:200]) is not None
 
-    # ── the question ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the question
+    # ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def asked(self, question: str) -> Asked:
-        """The answer's type. "Which of two" and "yes or no" are told by the form of the question, the others by its words."""
+        """The answer's type. "Which of two" and "yes or no" are told by the form of the question, the others by its
+        words.
+        """
         folded = f" {question.casefold()} "
         chooses = self.words.joiners[0] in folded and self.words.comparison(question)
         if chooses and len(find_names(question, self.words)) > 1:
@@ -130,6 +150,8 @@ class Asking:
 
 @cache
 def asking(code: str) -> Asking:
-    """How the language of this code asks; of a language without such a file, the words of English. Raises ConfigError for an unknown language."""
+    """How the language of this code asks; of a language without such a file, the words of English. Raises ConfigError
+    for an unknown language.
+    """
     language(code)
     return Asking(code if (_FOLDER / f"{code}.toml").is_file() else "en")

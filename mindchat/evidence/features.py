@@ -1,9 +1,10 @@
 """What speaks for and against an answer being in the found passages, as numbers between 0 and 1.
 
-Owns: FEATURES and how each is measured. Does not own: what they weigh (answerable), the search, the counts of words in the index (corpus).
-Source: ours: how much of the question's rare words is covered, whether its names are what a passage is about, and whether what is asked of them is
-stated beside them. No feature uses the search's own scores, so that the fit holds for every engine. Candidates were
-dropped one at a time, always the feature without which the fit lost least.
+Owns: FEATURES and how each is measured. Does not own: what they weigh (answerable), the search, the counts of words in
+the index (corpus).
+Source: ours: how much of the question's rare words is covered, whether its names are what a passage is about, and
+whether what is asked of them is stated beside them. No feature uses the search's own scores, so that the fit holds for
+every engine. Candidates were dropped one at a time, always the feature without which the fit lost least.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ FEATURES = {
     "untitled": "share of passages that are titled by what they speak of, if the question has names but none of them",
     "titles": "the same times a third of how many it names, at most 3",
 }
-"""Name → meaning, in the order of the vector. The weight of a word is its rarity in the index: 0 if every passage has it, 1 if none has."""
+"""Name → meaning, in the order of the vector. The weight of a word is its rarity in the index: 0 if every passage has
+it, 1 if none has.
+"""
 
 
 class _Question(Struct, frozen=True):
@@ -74,13 +77,22 @@ class _Read(Struct, frozen=True):
     """Whether its title is what it speaks of, not the name of a file."""
 
 
-def features(question: str, passages: Sequence[Passage], chosen: Sequence[Evidence], counts: WordCounts | None, ask: Asking) -> dict[str, float]:
-    """Every feature by name. `chosen` is the evidence; a passage without any is not looked at. Without counts every word weighs the same."""
+def features(
+    question: str, passages: Sequence[Passage], chosen: Sequence[Evidence], counts: WordCounts | None, ask: Asking
+) -> dict[str, float]:
+    """Every feature by name. `chosen` is the evidence; a passage without any is not looked at. Without counts every
+    word weighs the same.
+    """
     kept = [passage for passage in passages if any(evidence.passage == passage.id for evidence in chosen)]
     read = [_read(passage, ask) for passage in kept]
     asked = _parts(question, [item.head for item in read if item.titled], counts, ask)
     bare = float(not asked.names)
-    found = {"no_names": bare, **_coverage(asked, read, ask), **_titles(asked, question, read), **_relation(asked, question, kept, chosen, read, ask)}
+    found = {
+        "no_names": bare,
+        **_coverage(asked, read, ask),
+        **_titles(asked, question, read),
+        **_relation(asked, question, kept, chosen, read, ask),
+    }
     found["covered_no_names"] = bare * found["covered"]
     return {name: found[name] for name in FEATURES}
 
@@ -103,7 +115,9 @@ def _parts(question: str, heads: Sequence[str], counts: WordCounts | None, ask: 
     spans = [" ".join(_WORD.findall(fold(name))) for name, _, _, _ in find_names(question, ask.words)]
     names = titles + [name for name in spans if name and not any(f" {name} " in f" {title} " for title in titles)]
     words = [tuple(word for word in name.split() if word in weight) for name in names]
-    own = {ask.stem(word) for name in words for word in name} | {ask.stem(word) for name in names for word in _apposed(flat, name, ask)}
+    own = {ask.stem(word) for name in words for word in name} | {
+        ask.stem(word) for name in names for word in _apposed(flat, name, ask)
+    }
     others = {word: value for word, value in weight.items() if ask.stem(word) not in own}
     related = {word: ask.relations.get(ask.stem(word), frozenset()) for word in weight}
     return _Question(weight, tuple(name for name in words if name), others, related)
@@ -113,16 +127,25 @@ def _apposed(flat: str, name: str, ask: Asking) -> list[str]:
     """The content words right before a name: "the rugby player David Watkins" asks nothing of players."""
     before = f" {flat} ".partition(f" {name} ")[0].split()
     found: list[str] = []
-    while before and len(found) < _APPOSED and ask.words.content(before[-1]) and before[-1] not in ask.marks["sentence_verbs"]:
+    while (
+        before
+        and len(found) < _APPOSED
+        and ask.words.content(before[-1])
+        and before[-1] not in ask.marks["sentence_verbs"]
+    ):
         found.append(before.pop())
     return found if before and len(found) < _APPOSED else []
 
 
 def _rarity(question: str, counts: WordCounts | None, ask: Asking) -> dict[str, float]:
     if counts is None:
-        return {word: 1.0 for word in _WORD.findall(fold(question)) if ask.words.content(word) and word not in ask.small}
+        return {
+            word: 1.0 for word in _WORD.findall(fold(question)) if ask.words.content(word) and word not in ask.small
+        }
     most = math.log1p((counts.passages + 0.5) / 0.5)
-    known = {fold(word): math.log1p((counts.passages - held + 0.5) / (held + 0.5)) / most for word, held in counts.words}
+    known = {
+        fold(word): math.log1p((counts.passages - held + 0.5) / (held + 0.5)) / most for word, held in counts.words
+    }
     return {word: value for word, value in known.items() if word not in ask.small}
 
 
@@ -133,7 +156,9 @@ def _share(words: Sequence[str], stems: frozenset[str], asked: _Question, ask: A
 
 
 def _coverage(asked: _Question, read: Sequence[_Read], ask: Asking) -> dict[str, float]:
-    """How much of the question's weight the passages hold, all together and the best one alone, and whether one is about each name."""
+    """How much of the question's weight the passages hold, all together and the best one alone, and whether one is
+    about each name.
+    """
     held = frozenset[str]().union(*(item.stems for item in read))
     words = tuple(asked.weight)
     alone = [*sorted((_share(words, item.stems, asked, ask) for item in read), reverse=True), 0.0, 0.0]
@@ -157,9 +182,15 @@ def _titles(asked: _Question, question: str, read: Sequence[_Read]) -> dict[str,
 
 
 def _relation(
-    asked: _Question, question: str, kept: Sequence[Passage], chosen: Sequence[Evidence], read: Sequence[_Read], ask: Asking
+    asked: _Question,
+    question: str,
+    kept: Sequence[Passage],
+    chosen: Sequence[Evidence],
+    read: Sequence[_Read],
+    ask: Asking,
 ) -> dict[str, float]:
-    """Whether what is asked of the names is stated where one of them is spoken of, with a span of the asked kind in the same sentence.
+    """Whether what is asked of the names is stated where one of them is spoken of, with a span of the asked kind in the
+    same sentence.
 
     Of a question without names, every passage counts.
     """
@@ -173,7 +204,9 @@ def _relation(
     for evidence in chosen:
         if (passage := near.get(evidence.passage)) is None:
             continue
-        for sentence in ask.words.sentences(passage.text[evidence.start - passage.start : evidence.end - passage.start]):
+        for sentence in ask.words.sentences(
+            passage.text[evidence.start - passage.start : evidence.end - passage.start]
+        ):
             share = _others(asked, ask.stated(sentence), ask)
             stated = max(stated, share)
             if not patterns or any(pattern.search(sentence) for pattern in patterns):
@@ -189,7 +222,9 @@ def _relation(
 
 
 def _others(asked: _Question, stems: frozenset[str], ask: Asking) -> float:
-    """The share of what is asked of the names that the stems state, in the question's words or in related ones; 1 if nothing is."""
+    """The share of what is asked of the names that the stems state, in the question's words or in related ones; 1 if
+    nothing is.
+    """
     whole = sum(asked.others.values())
     told = sum(value for word, value in asked.others.items() if ask.stem(word) in stems or asked.related[word] & stems)
     return told / whole if whole else 1.0

@@ -1,8 +1,8 @@
 """Whether an answer is of the type that the question asks for.
 
-Owns: misfit, fits, and how the passages tell a person from a place. Does not own: the asked type (asking), what is done with an answer that does
-not fit: a bridge becomes the next hop, a sentence is cut, the rest is doubtful (engine).
-The rules only speak where they are sure: an answer about which nothing is known fits.
+Owns: misfit, fits, and how the passages tell a person from a place. Does not own: the asked type (asking), what is done
+with an answer that does not fit: a bridge becomes the next hop, a sentence is cut, the rest is doubtful (engine). The
+rules only speak where they are sure: an answer about which nothing is known fits.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from mindchat.text.folding import fold
 from mindchat.values import Passage
 
 Misfit = Literal["", "yes_no", "sentence", "echo", "bridge", "kind"]
-"""Why an answer does not fit: it says yes or no to another question, is a sentence, repeats a name of the question, is a person where a place is
-asked or the other way round (mostly the middle of a chain), or is otherwise of another kind. "": it fits."""
+"""Why an answer does not fit: it says yes or no to another question, is a sentence, repeats a name of the question, is
+a person where a place is asked or the other way round (mostly the middle of a chain), or is otherwise of another kind.
+"": it fits."""
 Kind = Literal["", "person", "place"]
 
 _WORD = re.compile(r"[^\W_]+")
@@ -34,7 +35,9 @@ def fits(answer: str, question: str, ask: Asking, passages: Sequence[Passage] = 
 
 
 def misfit(answer: str, question: str, ask: Asking, passages: Sequence[Passage] = ()) -> Misfit:
-    """Why a short answer is not of the asked type; "" if it is, or nothing speaks against it. `passages`: what the answer was read from."""
+    """Why a short answer is not of the asked type; "" if it is, or nothing speaks against it. `passages`: what the
+    answer was read from.
+    """
     asked, words = ask.asked(question), _WORD.findall(fold(answer))
     if not words:
         return ""
@@ -70,7 +73,9 @@ def _named(answer: str, asked: Asked, question: str, ask: Asking, passages: Sequ
 def is_sentence(answer: str, ask: Asking) -> bool:
     """Whether a short answer is a sentence, or far too long for a name, date or number."""
     words = [word for word in _WORD.findall(answer) if word]
-    verbs = [number for number, word in enumerate(words) if word.islower() and fold(word) in ask.marks["sentence_verbs"]]
+    verbs = [
+        number for number, word in enumerate(words) if word.islower() and fold(word) in ask.marks["sentence_verbs"]
+    ]
     return len(words) > 2 * _LONG or (len(words) > 3 and any(0 < number < len(words) - 1 for number in verbs))
 
 
@@ -100,5 +105,10 @@ def _around(name: str, folded: str) -> list[tuple[str, str]]:
     found = []
     for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", folded):
         before = folded[max(0, match.start() - 30) : match.start()].split()
-        found.append((before[-1] if before else "", folded[match.end() : match.end() + 8].lstrip() if match.end() < len(folded) else ""))
+        found.append(
+            (
+                before[-1] if before else "",
+                folded[match.end() : match.end() + 8].lstrip() if match.end() < len(folded) else "",
+            )
+        )
     return found

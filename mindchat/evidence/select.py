@@ -1,8 +1,10 @@
 """Choosing sentences within a budget of words.
 
-Owns: the weights and the order of choice. Does not own: measuring sentences (sentences), how they are laid out (prompts).
-Source: ours. The weights are a listwise logistic fit (which sentence of the five passages holds the answer) on the even rows of 2Wiki-open and
-HotpotQA and all of MuSiQue, rounded; reported on the odd rows (MEASUREMENTS.md). A passage's first sentence says what the passage is about.
+Owns: the weights and the order of choice. Does not own: measuring sentences (sentences), how they are laid out
+(prompts).
+Source: ours. The weights are a listwise logistic fit (which sentence of the five passages holds the answer) on the even
+rows of 2Wiki-open and HotpotQA and all of MuSiQue, rounded; reported on the odd rows (MEASUREMENTS.md). A passage's
+first sentence says what the passage is about.
 """
 
 from __future__ import annotations
@@ -38,11 +40,14 @@ WEIGHTS = Weights()
 _MOST_RELATION = 2
 
 
-def select(question: str, passages: Sequence[Passage], budget_words: int, ask: Asking, weights: Weights = WEIGHTS) -> tuple[Evidence, ...]:
-    """The sentences that the answer is read from, in the order of the passages and within each in text order; neighbours are one stretch.
+def select(
+    question: str, passages: Sequence[Passage], budget_words: int, ask: Asking, weights: Weights = WEIGHTS
+) -> tuple[Evidence, ...]:
+    """The sentences that the answer is read from, in the order of the passages and within each in text order;
+    neighbours are one stretch.
 
-    `budget_words` counts the words of sentences and, once a passage, of its title. Offsets are those of the document. The best sentence is chosen
-    however long it is; of the others those that fit, whole ones only.
+    `budget_words` counts the words of sentences and, once a passage, of its title. Offsets are those of the document.
+    The best sentence is chosen however long it is; of the others those that fit, whole ones only.
     """
     sentences = read(question, passages, ask)
     cost = {at: len(passage.title.split()) for at, passage in enumerate(passages)}
@@ -59,7 +64,11 @@ def select(question: str, passages: Sequence[Passage], budget_words: int, ask: A
 
 def score(sentence: Sentence, weights: Weights = WEIGHTS) -> float:
     """How much a sentence promises; only differences mean something."""
-    gained = weights.overlap * sentence.overlap + weights.names * sentence.names + weights.relation * min(_MOST_RELATION, sentence.relation)
+    gained = (
+        weights.overlap * sentence.overlap
+        + weights.names * sentence.names
+        + weights.relation * min(_MOST_RELATION, sentence.relation)
+    )
     gained += weights.spans * sentence.spans + weights.first * sentence.first
     return gained - weights.rank * sentence.passage - weights.later * sentence.number - weights.given * sentence.given
 

@@ -1,7 +1,8 @@
 """The sentences of found passages, each with its place and with what speaks for it.
 
-Owns: cutting passages into sentences with exact offsets, the features of a sentence. Does not own: weighing and choosing them (select).
-A sentence is read with its passage's title: what is named only there ("He was born in Vienna") counts as said.
+Owns: cutting passages into sentences with exact offsets, the features of a sentence. Does not own: weighing and
+choosing them (select). A sentence is read with its passage's title: what is named only there ("He was born in Vienna")
+counts as said.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Sentence(Struct, frozen=True):
     spans: int
     """Kinds of span that the question needs and the sentence has."""
     given: bool
-    """Whether the question asks for a relation and names this very passage: the end of a chain mostly stands elsewhere."""
+    """Whether the question asks for a relation and names this very passage: the end of a chain mostly stands elsewhere.
+    """
 
 
 def head(title: str) -> str:
@@ -53,7 +55,8 @@ def head(title: str) -> str:
 
 
 def named(name: str, question: str) -> bool:
-    """Whether a question names what a head names: as whole words, with a capital or a digit where it begins ("mother" names no film).
+    """Whether a question names what a head names: as whole words, with a capital or a digit where it begins ("mother"
+    names no film).
 
     A question typed without any capital names what has several words.
     """
@@ -63,7 +66,9 @@ def named(name: str, question: str) -> bool:
     asked = [(match[0], fold(match[0])) for match in _NAME_WORD.finditer(question)]
     wanted = _NAME_WORD.findall(name)
     size = len(wanted)
-    starts = (at for at in range(len(asked) - size + 1) if size and [folded for _, folded in asked[at : at + size]] == wanted)
+    starts = (
+        at for at in range(len(asked) - size + 1) if size and [folded for _, folded in asked[at : at + size]] == wanted
+    )
     plain = size > 1 and question == question.lower()
     return any(plain or not asked[at][0][0].islower() for at in starts)
 
@@ -111,7 +116,11 @@ def read(question: str, passages: Sequence[Passage], ask: Asking) -> list[Senten
                 end,
                 len(_WORD.findall(text)),
                 sum(rarity[stem] for stem in asked & stems),
-                sum(1 for other, name in enumerate(heads) if other != at and len(name) > 3 and name != heads[at] and name in folded),
+                sum(
+                    1
+                    for other, name in enumerate(heads)
+                    if other != at and len(name) > 3 and name != heads[at] and name in folded
+                ),
                 len(relation & ask.stated(text)),
                 sum(1 for pattern in seeks if pattern.search(text)),
                 given[at],
@@ -121,7 +130,9 @@ def read(question: str, passages: Sequence[Passage], ask: Asking) -> list[Senten
 
 
 def _pieces(at: int, passage: Passage, ask: Asking) -> list[tuple[int, int, bool, int, int]]:
-    """(passage, number, first, start, end) of the sentences of a passage that say something; of one of which none does, of all."""
+    """(passage, number, first, start, end) of the sentences of a passage that say something; of one of which none does,
+    of all.
+    """
     spans = list(enumerate(cut(passage.text, ask)))
     kept = [(number, span) for number, span in spans if says(passage.text[slice(*span)], passage.title, ask)] or spans
     first = next((number for number, (start, _) in kept if not passage.text.startswith("#", start)), -1)

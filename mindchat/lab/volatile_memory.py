@@ -1,7 +1,7 @@
 """Memory in RAM, for evaluation: the same code and the same gate on a database that dies with the object.
 
-Owns: accepting passages that no registry knows, following their changes, looking for a text in what is stored. Does not own: anything else; it is
-FactMemory on a store without a file.
+Owns: accepting passages that no registry knows, following their changes, looking for a text in what is stored. Does not
+own: anything else; it is FactMemory on a store without a file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class VolatileMemory(FactMemory):
         """Stored passages by the uri of the document that each is."""
 
     def sync(self, passages: Sequence[Passage]) -> None:
-        """What the corpus says now: a stored passage with another text is a changed document, and what it no longer says is withdrawn."""
+        """What the corpus says now: a stored passage with another text is a changed document, and what it no longer
+        says is withdrawn.
+        """
         for passage in passages:
             old = self._read.get(_uri(passage))
             if old is not None and (old.text, old.title) != (passage.text, passage.title):
@@ -55,7 +57,10 @@ class VolatileMemory(FactMemory):
     def place(self, grounded: Grounded) -> Any:
         """The passage's chunk; the passage is stored first if it is new, as a document of its own."""
         self._keep(grounded.passage)
-        sql = "SELECT c.*, d.generation FROM chunk c JOIN document d ON d.id=c.document_id WHERE d.uri=? AND c.status='active'"
+        sql = (
+            "SELECT c.*, d.generation FROM chunk c JOIN document d ON d.id=c.document_id WHERE d.uri=? AND"
+            " c.status='active'"
+        )
         return self.store.row(sql, (_uri(grounded.passage),))
 
     def store_offset(self, grounded: Grounded) -> int:
@@ -69,8 +74,15 @@ class VolatileMemory(FactMemory):
         return Recalled(recalled.facts, skip, recalled.why)
 
     def holds(self, text: str) -> bool:
-        """Whether a text stands anywhere in what memory wrote: facts, names, quotes, the audit trail. The documents' own texts do not count."""
-        tables = [row[0] for row in self.store.rows("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")]
+        """Whether a text stands anywhere in what memory wrote: facts, names, quotes, the audit trail. The documents'
+        own texts do not count.
+        """
+        tables = [
+            row[0]
+            for row in self.store.rows(
+                "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+            )
+        ]
         for table in tables:
             if table not in _DOCUMENTS:
                 rows = self.store.rows(f'SELECT * FROM "{table}"')

@@ -1,7 +1,7 @@
 """The workbench: sessions for measurements, made from the same parts as the chat's.
 
-Owns: what a measurement shares between its sessions (models, open corpora, memories in RAM). Does not own: which class stands behind
-which port (wiring) or what is measured (lab.evals).
+Owns: what a measurement shares between its sessions (models, open corpora, memories in RAM). Does not own: which class
+stands behind which port (wiring) or what is measured (lab.evals).
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 
 class Workbench:
-    """Makes sessions for the runner: models and open corpora are opened once, memory lives in RAM, nothing is written down.
+    """Makes sessions for the runner: models and open corpora are opened once, memory lives in RAM, nothing is written
+    down.
 
-    `fitted`: memory's calibrations by model name; without one memory keeps to the rule for models that nobody calibrated.
+    `fitted`: memory's calibrations by model name; without one memory keeps to the rule for models that nobody
+    calibrated.
     """
 
     def __init__(self, paths: Paths, fitted: Mapping[str, Calibration] | None = None) -> None:
@@ -45,7 +47,9 @@ class Workbench:
         self._memories: dict[str, VolatileMemory] = {}
 
     def make(self, config: Config, corpus: CorpusSpec) -> Session:
-        """A fresh, cold session over the corpus of one question (evals.examples.CorpusSpec): no arm profits from another one's cache."""
+        """A fresh, cold session over the corpus of one question (evals.examples.CorpusSpec): no arm profits from
+        another one's cache.
+        """
         for model in self._models.values():
             if (forget := getattr(model, "forget_prefixes", None)) is not None:
                 forget()
@@ -60,7 +64,9 @@ class Workbench:
             config,
             rooms,
             open_model=self._model,
-            build_engine=lambda config, rooms, model: wiring.build_engine(config, retriever, memory, model, given, rewordings),
+            build_engine=lambda config, rooms, model: wiring.build_engine(
+                config, retriever, memory, model, given, rewordings
+            ),
             open_rooms=lambda config, session, incognito: rooms,
         )
 
@@ -71,7 +77,9 @@ class Workbench:
         return self._models[key]
 
     def forget(self, memory: str, facts: Sequence[str]) -> int:
-        """chain_run.Keeper: forget facts of a shared memory by id, as `mindchat memory forget` does; how many were there."""
+        """chain_run.Keeper: forget facts of a shared memory by id, as `mindchat memory forget` does; how many were
+        there.
+        """
         from mindchat.errors import NotFoundError
         from mindchat.memory.verbs.forgetting import forget
 
@@ -114,7 +122,9 @@ class Workbench:
         from mindchat.storage.document_registry import DocumentRegistry
 
         home = private(self._paths.cache / "corpora" / hashlib.sha256(str(path).encode()).hexdigest()[:16])
-        library = DocumentLibrary(home / "index", config.index, DocumentRegistry(home / "registry.db"), retrieve=config.retrieve)
+        library = DocumentLibrary(
+            home / "index", config.index, DocumentRegistry(home / "registry.db"), retrieve=config.retrieve
+        )
         for _ in library.add([path]):
             pass
         return library
@@ -125,7 +135,9 @@ def _passages(sources: Sequence[Source]) -> list[Passage]:
     for rank, source in enumerate(sources, 1):
         id = source.pid or f"p{rank}"
         # without an id of its own, another text at the same rank is another document, not a changed one
-        apart = "" if source.pid else f"#{hashlib.sha256(source.text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        apart = (
+            "" if source.pid else f"#{hashlib.sha256(source.text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        )
         found.append(Passage(id, f"question#{id}{apart}", source.title, source.text, 0, len(source.text), 0.0, rank))
     return found
 
@@ -137,7 +149,9 @@ def open_evaluation(config: Config, paths: Paths) -> MakeSession:
 
 
 def open_chains(paths: Paths, fitted: Path | None = None) -> Workbench:
-    """Sessions for chains of turns, and the keeper of their memories. `fitted`: a file of `mindchat calibrate memory` for its model."""
+    """Sessions for chains of turns, and the keeper of their memories. `fitted`: a file of `mindchat calibrate memory`
+    for its model.
+    """
     from mindchat.memory.learning.confidence import read_calibration
 
     if fitted is None:

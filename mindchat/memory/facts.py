@@ -1,8 +1,10 @@
 """Remembered facts: ports.Memory on memory.db.
 
 Owns: the conversation's view of memory: recall before a search, learning after an answer, modes, scopes, audits.
-Does not own: parsing (slots.py), grounding (grounding.py), asking (verification.py), tables (ledger.py, recall.py), commands (verbs.py).
-Source: MIND §3.2 and Fig 1. A fact is never extracted from free text: subject and relation are the sub-question's, the object is a span of a passage.
+Does not own: parsing (slots.py), grounding (grounding.py), asking (verification.py), tables (ledger.py, recall.py),
+commands (verbs.py).
+Source: MIND §3.2 and Fig 1. A fact is never extracted from free text: subject and relation are the sub-question's, the
+object is a span of a passage.
 """
 
 from __future__ import annotations
@@ -58,10 +60,27 @@ class Noted(Struct, frozen=True):
 class FactMemory:
     """ports.Memory in memory.db, for one conversation in one project. Incognito: the file is not even opened."""
 
-    def __init__(self, path: Path | Store, section: MemorySection, *, project: str, session: str, incognito: bool = False, model: str = "") -> None:
-        self.section, self.project, self.session, self.incognito, self.model = section, project, session, incognito, model
+    def __init__(
+        self,
+        path: Path | Store,
+        section: MemorySection,
+        *,
+        project: str,
+        session: str,
+        incognito: bool = False,
+        model: str = "",
+    ) -> None:
+        self.section, self.project, self.session, self.incognito, self.model = (
+            section,
+            project,
+            session,
+            incognito,
+            model,
+        )
         self.path = path.path if isinstance(path, Store) else path
-        self._store: Store | None = None if incognito else (path if isinstance(path, Store) else open_store(path, MEMORY))
+        self._store: Store | None = (
+            None if incognito else (path if isinstance(path, Store) else open_store(path, MEMORY))
+        )
         self._pending: list[Noted] = []
         self._audits: dict[str, Served] = {}
         self._mutex = threading.Lock()
@@ -71,9 +90,15 @@ class FactMemory:
         """Number of the running turn in this session, from 1."""
         if self._store is not None:
             ledger.seed_predicates(self._store)
-            last = self.store.value("SELECT max(turn_ordinal) FROM event e JOIN session s ON s.id=e.session_id WHERE s.uid=?", (session,))
+            last = self.store.value(
+                "SELECT max(turn_ordinal) FROM event e JOIN session s ON s.id=e.session_id WHERE s.uid=?", (session,)
+            )
             self.turn = (last or 0) + 1
-        self.calibration = load_calibration(self.path.parent, model) if self._store is not None and self.path is not None and model else None
+        self.calibration = (
+            load_calibration(self.path.parent, model)
+            if self._store is not None and self.path is not None and model
+            else None
+        )
 
     @property
     def store(self) -> Store:
@@ -96,7 +121,8 @@ class FactMemory:
         modes: list[Mode] = [self.section.mode, *(mode for mode in _STRICTER if mode == stored)]
         return max(modes, key=_STRICTER.__getitem__)
 
-    # ── recall ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── recall
+    # ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def recall(self, query: Query) -> Recalled:
         """Facts for this sub-query; and, behind the gate, the stored source passages that stand in for the search."""
@@ -116,10 +142,14 @@ class FactMemory:
             self._remember("audit", served, query, lookup, "an audit", facts)
             return Recalled(facts, why=f"{served.row['uid']} would do; searching all the same, as an audit")
         if served is None:
-            self._remember("hit" if facts else "miss", found.answers[0] if found.answers else None, query, lookup, why, facts)
+            self._remember(
+                "hit" if facts else "miss", found.answers[0] if found.answers else None, query, lookup, why, facts
+            )
             return Recalled(facts, why=why)
         self._remember("skip", served, query, lookup, "", facts)
-        return Recalled(facts, self.reader.passages(served), f"{served.row['uid']} answers this ({served.row['confidence']:.2f})")
+        return Recalled(
+            facts, self.reader.passages(served), f"{served.row['uid']} answers this ({served.row['confidence']:.2f})"
+        )
 
     def _audited(self, served: Served) -> bool:
         """A share of skips is searched all the same. Decided by a hash, so that equal runs are equal."""
@@ -127,8 +157,14 @@ class FactMemory:
         digest = hashlib.sha256(f"{served.row['uid']}:{served.row['use_count'] + pending}".encode()).digest()
         return int.from_bytes(digest[:4], "big") / 2**32 < self.section.audit
 
-    def _remember(self, name: str, served: Served | None, query: Query, lookup: float, why: str, facts: Sequence[Fact] = ()) -> None:
-        detail: dict[str, Any] = {"query": clean_line(query.text, 200), "why": why, "facts": [fact.id for fact in facts]}
+    def _remember(
+        self, name: str, served: Served | None, query: Query, lookup: float, why: str, facts: Sequence[Fact] = ()
+    ) -> None:
+        detail: dict[str, Any] = {
+            "query": clean_line(query.text, 200),
+            "why": why,
+            "facts": [fact.id for fact in facts],
+        }
         detail["lookup_ms"] = round(lookup, 3)
         if served is not None:
             detail |= {"uid": served.row["uid"], "confidence": round(served.row["confidence"], 4)}
@@ -137,7 +173,8 @@ class FactMemory:
         with self._mutex:
             self._pending.append(Noted(name, None if served is None else served.row["id"], self.turn, detail))
 
-    # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── learning
+    # ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def learn(self, harvests: Sequence[Harvest], ask: Ask | None) -> tuple[Sequence[FactLearned], Mapping[str, int]]:
         """Store what the gate lets through, at most one fact a hop; and how often each reason refused. Ends the turn.
@@ -165,7 +202,9 @@ class FactMemory:
 
     def _drop(self, harvest: Harvest, reason: str) -> None:
         detail = (
-            {"reason": reason} if secret(harvest.subquery) else {"reason": reason, "query": clean_line(harvest.subquery, 200), "hop": harvest.hop}
+            {"reason": reason}
+            if secret(harvest.subquery)
+            else {"reason": reason, "query": clean_line(harvest.subquery, 200), "hop": harvest.hop}
         )
         self._pending.append(Noted("drop", None, self.turn, detail))
 
@@ -188,7 +227,9 @@ class FactMemory:
         if ask is not None:
             began = time.perf_counter()
             stated = verify(ask, grounded)
-            self._pending.append(Noted("verify", None, self.turn, {"verify_ms": round((time.perf_counter() - began) * 1000, 1)}))
+            self._pending.append(
+                Noted("verify", None, self.turn, {"verify_ms": round((time.perf_counter() - began) * 1000, 1)})
+            )
             signals = msgspec.structs.replace(signals, p_true=stated.p_true, margin=stated.margin)
         verdict = judge(grounded, signals, self.calibration)
         active = self._filtered(grounded, harvest, verdict.active)
@@ -206,7 +247,9 @@ class FactMemory:
             clean_line(harvest.subquery, 200),
             signals,
         )
-        base, disambig = split_title(grounded.passage.title) if titled(slot.subject, grounded.passage.title) else (slot.subject, "")
+        base, disambig = (
+            split_title(grounded.passage.title) if titled(slot.subject, grounded.passage.title) else (slot.subject, "")
+        )
         claim = Claim(
             clean_line(base, 200),
             slot.predicate,
@@ -222,7 +265,9 @@ class FactMemory:
         return self.store_claim(claim, place["generation"])
 
     def _known_from(self, grounded: Grounded, place: Any) -> Fact | None:
-        """The served fact that was learned from this very sentence: reading it again, as after a skipped search, is no further evidence."""
+        """The served fact that was learned from this very sentence: reading it again, as after a skipped search, is no
+        further evidence.
+        """
         row = self.store.row(
             """SELECT f.id FROM servable f JOIN evidence v ON v.fact_id=f.id AND v.status='live' JOIN scope s ON s.id=f.scope_id
                JOIN entity e ON e.id=f.subject_id
@@ -233,7 +278,11 @@ class FactMemory:
                 grounded.slot.predicate.name,
                 grounded.object_norm,
                 self.project,
-                norm(split_title(grounded.passage.title)[0] if titled(grounded.slot.subject, grounded.passage.title) else grounded.slot.subject),
+                norm(
+                    split_title(grounded.passage.title)[0]
+                    if titled(grounded.slot.subject, grounded.passage.title)
+                    else grounded.slot.subject
+                ),
             ),
         )
         return None if row is None else fact_of(self.store, row["id"])
@@ -250,13 +299,24 @@ class FactMemory:
     def _filtered(self, grounded: Grounded, harvest: Harvest, confident: bool) -> bool:
         """memory.filter: none, cot, conf, conf+cot."""
         answer = fold(harvest.answer.text)
-        words = [fold(grounded.slot.subject), fold(grounded.slot.predicate.phrase), *map(fold, grounded.slot.predicate.nouns)]
+        words = [
+            fold(grounded.slot.subject),
+            fold(grounded.slot.predicate.phrase),
+            *map(fold, grounded.slot.predicate.nouns),
+        ]
         reasoned = any(word in answer for word in words)
-        table = {"none": grounded.grounding == 2, "cot": reasoned and grounded.grounding == 2, "conf": confident, "conf+cot": confident and reasoned}
+        table = {
+            "none": grounded.grounding == 2,
+            "cot": reasoned and grounded.grounding == 2,
+            "conf": confident,
+            "conf+cot": confident and reasoned,
+        }
         return table[self.section.filter]
 
     def place(self, grounded: Grounded) -> Any:
-        """The chunk (with its document's generation) whose text is the passage that was read; None if the registry no longer has it."""
+        """The chunk (with its document's generation) whose text is the passage that was read; None if the registry no
+        longer has it.
+        """
         passage = grounded.passage
         rows = self.store.rows(
             "SELECT c.*, d.generation, d.text_z, d.uri FROM chunk c JOIN document d ON d.id=c.document_id "
@@ -278,7 +338,9 @@ class FactMemory:
         with self.store.write() as connection:
             document = claim.evidence.document_id
             if document is not None:
-                found = connection.execute("SELECT generation FROM document WHERE id=? AND status='active'", (document,)).fetchone()
+                found = connection.execute(
+                    "SELECT generation FROM document WHERE id=? AND status='active'", (document,)
+                ).fetchone()
                 if found is None or found[0] != generation:
                     return "changed"
             scope, session = self._scope(connection)
@@ -286,7 +348,9 @@ class FactMemory:
             evict(connection, scope, ledger.PER_PROJECT)
         if written.outcome in ("tombstone", "quota"):
             return written.outcome
-        self._pending.append(Noted("write", None, self.turn, {"write_ms": round((time.perf_counter() - began) * 1000, 2)}))
+        self._pending.append(
+            Noted("write", None, self.turn, {"write_ms": round((time.perf_counter() - began) * 1000, 2)})
+        )
         fact = self.fact(written)
         if written.outcome == "new":
             self.changes.append(Change(f"saved {fact.id}  {claim.text}", {}, (fact.id,)))
@@ -306,7 +370,12 @@ class FactMemory:
             same_subject = fold(split_title(served.row["subject"])[0]) == fold(split_title(grounded.slot.subject)[0])
             if served.row["predicate"] == grounded.slot.predicate.name and same_subject:
                 old, new = served.row["object_norm"], grounded.object_norm
-                agrees = old == new or set(new.split()) <= set(old.split()) or set(old.split()) <= set(new.split()) or old.startswith(new)
+                agrees = (
+                    old == new
+                    or set(new.split()) <= set(old.split())
+                    or set(old.split()) <= set(new.split())
+                    or old.startswith(new)
+                )
                 detail = {"predicate": served.row["predicate"], "uid": served.row["uid"]}
                 self._pending.append(Noted("audit_ok" if agrees else "audit_bad", served.row["id"], self.turn, detail))
                 del self._audits[key]
@@ -322,13 +391,25 @@ class FactMemory:
         with self.store.write() as connection:
             _, session = self._scope(connection)
             for noted in pending:
-                exists = noted.fact is None or connection.execute("SELECT 1 FROM fact WHERE id=?", (noted.fact,)).fetchone()
+                exists = (
+                    noted.fact is None or connection.execute("SELECT 1 FROM fact WHERE id=?", (noted.fact,)).fetchone()
+                )
                 if not exists:
                     continue
                 detail = dict(noted.detail)
-                ledger.note(connection, noted.name, noted.fact, session=session, turn=noted.turn, hop=detail.pop("hop", None), **detail)
+                ledger.note(
+                    connection,
+                    noted.name,
+                    noted.fact,
+                    session=session,
+                    turn=noted.turn,
+                    hop=detail.pop("hop", None),
+                    **detail,
+                )
                 if noted.name in ("hit", "skip", "audit") and noted.fact is not None:
-                    connection.execute("UPDATE fact SET use_count=use_count+1, last_used_at=? WHERE id=?", (now(), noted.fact))
+                    connection.execute(
+                        "UPDATE fact SET use_count=use_count+1, last_used_at=? WHERE id=?", (now(), noted.fact)
+                    )
 
     def pending(self) -> tuple[Noted, ...]:
         """What the running turn has not written yet."""

@@ -31,12 +31,16 @@ from mindchat.ports import Model
 Progress = Callable[[ModelLoading], None]
 
 
-def open_model(section: ModelSection, models_folder: Path, progress: Progress | None = None, fetch: bool = True) -> Model:
-    """The model that section.name stands for, ready to generate; pulled and converted first if it is missing and `fetch` is set.
+def open_model(
+    section: ModelSection, models_folder: Path, progress: Progress | None = None, fetch: bool = True
+) -> Model:
+    """The model that section.name stands for, ready to generate; pulled and converted first if it is missing and
+    `fetch` is set.
 
-    `progress` hears of every phase, about ten times a second while bytes move, and may raise to stop (what was fetched is kept).
-    With the model present no socket is opened. Raises UsageError (unknown name), ModelMissingError (missing and not to be fetched),
-    ModelTooLargeError (it cannot fit, also before it is fetched), ResourceError (a file is damaged), DownloadError, MindChatError.
+    `progress` hears of every phase, about ten times a second while bytes move, and may raise to stop (what was fetched
+    is kept). With the model present no socket is opened. Raises UsageError (unknown name), ModelMissingError (missing
+    and not to be fetched), ModelTooLargeError (it cannot fit, also before it is fetched), ResourceError (a file is
+    damaged), DownloadError, MindChatError.
     """
     tell = progress or (lambda news: None)
     started = time.monotonic()
@@ -45,13 +49,16 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
     fitted = _fit(section, shape_of_folder(folder), name)
     tell(ModelLoading("loading", seconds=time.monotonic() - started))
     stay_offline()
-    # torch's threads spin at barriers; on busy cores two spinning threads are several times slower than one. Read when torch is imported.
+    # torch's threads spin at barriers; on busy cores two spinning threads are several times slower than one. Read when
+    # torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     map_libraries()
     with _uncollected():
         settings = settings_for(section, fitted)
         # What it begins goes on while hf is imported.
-        kept = importlib.import_module("mindchat.models.network.prepared_weights").recalled(folder, settings.arithmetic, settings.threads)
+        kept = importlib.import_module("mindchat.models.network.prepared_weights").recalled(
+            folder, settings.arithmetic, settings.threads
+        )
         module, _, cls = MODELS["hf"].partition(":")
         model: Model = getattr(importlib.import_module(module), cls).load(folder, settings, id=name, kept=kept)
     tell(ModelLoading("ready", 1, 1, time.monotonic() - started))
@@ -60,8 +67,8 @@ def open_model(section: ModelSection, models_folder: Path, progress: Progress | 
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile: imports and tokenizers make millions of objects that stay, and looking through them again and again
-    takes a third of the time. What has been made is not looked at later either.
+    """No garbage collection meanwhile: imports and tokenizers make millions of objects that stay, and looking through
+    them again and again takes a third of the time. What has been made is not looked at later either.
     """
     was = gc.isenabled()
     gc.disable()
@@ -74,12 +81,15 @@ def _uncollected() -> Iterator[None]:
 
 
 def settings_for(section: ModelSection, fitted: Estimate) -> ModelSection:
-    """The section with the window that fits where the user left it open, and "auto" decided where only one arithmetic fits.
+    """The section with the window that fits where the user left it open, and "auto" decided where only one arithmetic
+    fits.
 
-    Where the best copy in fewer bytes fits, "auto" stays: the back end measures whether it is faster, and knows whether there is a graphics
-    processor, which computes faster in bf16.
+    Where the best copy in fewer bytes fits, "auto" stays: the back end measures whether it is faster, and knows whether
+    there is a graphics processor, which computes faster in bf16.
     """
-    decided = section.arithmetic if section.arithmetic != "auto" or fitted.arithmetic == copies()[0] else fitted.arithmetic
+    decided = (
+        section.arithmetic if section.arithmetic != "auto" or fitted.arithmetic == copies()[0] else fitted.arithmetic
+    )
     return msgspec.structs.replace(section, arithmetic=decided, window=section.window or fitted.window)
 
 
@@ -102,5 +112,6 @@ def _folder(section: ModelSection, store: Store, tell: Progress, fetch: bool) ->
         for news in pull:
             tell(ModelLoading(news.phase, news.done, news.total, news.seconds))
     finally:
-        pull.close()  # a raising `tell` leaves the generator open: locks and child process end here, not at garbage collection
+        # a raising `tell` leaves the generator open: locks and child process end here, not at garbage collection
+        pull.close()
     return store.path(section.name), reference.id

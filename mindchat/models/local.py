@@ -1,6 +1,7 @@
 """The local language model: our own decode loop over a transformers model, measuring while it generates.
 
-Owns: the Model port on torch. Does not own: which file to load (loader), templates, the attention probe, the cache's memory.
+Owns: the Model port on torch. Does not own: which file to load (loader), templates, the attention probe, the cache's
+memory.
 Source: MIND §3.2 (entropy from raw logits, attention received in the last layer); cache reuse is exact, token by token.
 Not for two threads at once, except count() and render().
 """
@@ -61,13 +62,20 @@ class LocalModel:
         self._id = id
         self.vocabulary = Vocabulary(tokenizer)
         if not self.vocabulary.exact():
-            raise ModelMissingError(f"The tokenizer of {id} spells words in a way that is not supported.", "Choose a model with a BPE vocabulary.")
+            raise ModelMissingError(
+                f"The tokenizer of {id} spells words in a way that is not supported.",
+                "Choose a model with a BPE vocabulary.",
+            )
         self.format = ChatFormat(self.vocabulary)
         sample = self.vocabulary.continuation(_SAMPLE)
         step: projections.Step = "fp32"
         sure = True
         if known is None:
-            step, sure = quickest_step(model, sample, pack=pack) if section.arithmetic == "auto" else (_STEPS.get(section.arithmetic, step), True)
+            step, sure = (
+                quickest_step(model, sample, pack=pack)
+                if section.arithmetic == "auto"
+                else (_STEPS.get(section.arithmetic, step), True)
+            )
         self._backbone = Backbone(model, sample, step=step, pack=pack, known=known)
         self._backbone.sure = sure
         self._prove: Callable[[LocalModel, Cancel], LocalModel | None] | None = None
@@ -81,8 +89,11 @@ class LocalModel:
         self._used = [0, 0, 0]
 
     @classmethod
-    def load(cls, folder: Path, section: ModelSection, *, id: str, kept: prepared_weights.Kept | None = None) -> LocalModel:
-        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people, `kept` what an earlier load left.
+    def load(
+        cls, folder: Path, section: ModelSection, *, id: str, kept: prepared_weights.Kept | None = None
+    ) -> LocalModel:
+        """Load a converted or hub folder from disk; opens no socket. `id` is the name shown to people, `kept` what an
+        earlier load left.
 
         Raises ModelMissingError if the folder is damaged or no text model, ModelTooLargeError.
         """
@@ -106,10 +117,18 @@ class LocalModel:
 
     @classmethod
     def _lean(
-        cls, network: Lean, tokenizer: Any, section: ModelSection, id: str, folder: Path, pack: projections.Pack, found: prepared_weights.Verdict
+        cls,
+        network: Lean,
+        tokenizer: Any,
+        section: ModelSection,
+        id: str,
+        folder: Path,
+        pack: projections.Pack,
+        found: prepared_weights.Verdict,
     ) -> LocalModel:
-        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of it. Before it is used, it
-        has to say what it said then: that needs all weights arranged, which goes on while nothing is asked.
+        """A load without transformers' network, where an earlier one found that the fast step does all that is asked of
+        it. Before it is used, it has to say what it said then: that needs all weights arranged, which goes on while
+        nothing is asked.
         """
         loaded = cls(network, tokenizer, section, id=id, pack=pack, known=(found.step, found.measures))
         sample = loaded.vocabulary.continuation(_SAMPLE)
@@ -135,7 +154,9 @@ class LocalModel:
         return loaded
 
     @classmethod
-    def _whole(cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: prepared_weights.Kept) -> LocalModel:
+    def _whole(
+        cls, folder: Path, tokenizer: Any, section: ModelSection, id: str, kept: prepared_weights.Kept
+    ) -> LocalModel:
         """A load that checks what was not found before, and keeps what it found."""
         pack, verdict = kept.pack, kept.verdict
         known = None if verdict is None else (verdict.step, verdict.measures)
@@ -158,7 +179,8 @@ class LocalModel:
         return self._prove is None
 
     def settle(self, *, cancel: Cancel = NEVER) -> None:
-        """See mindchat.ports.Settles: a load that took an earlier one's word is checked, and made anew if it was wrong. Every verb does it first.
+        """See mindchat.ports.Settles: a load that took an earlier one's word is checked, and made anew if it was wrong.
+        Every verb does it first.
 
         Interrupted while it arranges weights, it goes on where it was the next time.
         """
@@ -205,10 +227,11 @@ class LocalModel:
         return used
 
     def warm(self, prompt: Prompt, *others: Prompt, cancel: Cancel = NEVER) -> int:
-        """Compute the longest beginning that these prompts share and keep it cached: what each first question would wait for.
+        """Compute the longest beginning that these prompts share and keep it cached: what each first question would
+        wait for.
 
-        Give two prompts of the same layout with different questions; a single one is computed whole. Returns the tokens of the shared
-        beginning; counts in usage(). The prefix is dropped like any other when the cache is full.
+        Give two prompts of the same layout with different questions; a single one is computed whole. Returns the tokens
+        of the shared beginning; counts in usage(). The prefix is dropped like any other when the cache is full.
         """
         self.settle(cancel=cancel)
         ids = self.format.render(prompt).ids
@@ -294,9 +317,13 @@ class LocalModel:
         return [Choice(option, total, len(tokens)) for option, total, tokens in zip(options, totals, ids, strict=True)]
 
     def attention(self, prompt: Prompt, draft: Draft, span: Span, *, cancel: Cancel = NEVER) -> Sequence[Piece]:
-        """See mindchat.ports.Model.attention; pieces are all tokens before the span. Raises CapabilityError if it cannot measure attention."""
+        """See mindchat.ports.Model.attention; pieces are all tokens before the span. Raises CapabilityError if it
+        cannot measure attention.
+        """
         if Signal.ATTENTION not in self._provides:
-            raise CapabilityError(f"{self._id} cannot measure attention here.", "Choose a policy that needs none, such as flare.")
+            raise CapabilityError(
+                f"{self._id} cannot measure attention here.", "Choose a policy that needs none, such as flare."
+            )
         rendered = self._fit(prompt, cancel)
         ids = (*rendered.ids, *draft.ids[: span.start])
         line = self.store.take(ids)
@@ -308,7 +335,10 @@ class LocalModel:
         finally:
             self.store.give(line)
         origins = (*rendered.origins, *["reasoning"] * span.start)
-        return [Piece(text, weight, origin) for text, weight, origin in zip(self.vocabulary.shown(ids), weights, origins, strict=True)]
+        return [
+            Piece(text, weight, origin)
+            for text, weight, origin in zip(self.vocabulary.shown(ids), weights, origins, strict=True)
+        ]
 
     # ── feeding ──
 
@@ -322,9 +352,16 @@ class LocalModel:
             )
         return rendered
 
-    def _request(self, rendered: Rendered, want: frozenset[Signal], max_tokens: int, stop: Sequence[str], cancel: Cancel) -> Request:
+    def _request(
+        self, rendered: Rendered, want: frozenset[Signal], max_tokens: int, stop: Sequence[str], cancel: Cancel
+    ) -> Request:
         stops = (*stop, PLAIN_STOP) if self.format.plain else tuple(stop)
-        return Request(want & self._provides, min(max_tokens, self._window - len(rendered.ids)), tuple(s for s in stops if s), cancel)
+        return Request(
+            want & self._provides,
+            min(max_tokens, self._window - len(rendered.ids)),
+            tuple(s for s in stops if s),
+            cancel,
+        )
 
     def _prefill(self, line: Line, ids: Sequence[int], cancel: Cancel) -> Generator[Prefilled, None, Tensor]:
         """Complete the line to `ids`, reporting after each chunk; returns the logits (1, V) behind it."""
@@ -347,7 +384,9 @@ class LocalModel:
         return last
 
     def _feed(self, line: Line, ids: Sequence[int], cancel: Cancel) -> Iterator[Tensor | None]:
-        """Feed what the line lacks of `ids` in chunks that end at multiples of the chunk size; the last one yields logits (1, V)."""
+        """Feed what the line lacks of `ids` in chunks that end at multiples of the chunk size; the last one yields
+        logits (1, V).
+        """
         size = self.section.prefill_chunk
         while len(line.ids) < len(ids):
             cancel.check()
@@ -365,7 +404,9 @@ class LocalModel:
 
 
 def _network(folder: Path, section: ModelSection) -> Any:
-    """The transformers model with the attention function that can be measured: on the processor, on a graphics card, or its layers over several."""
+    """The transformers model with the attention function that can be measured: on the processor, on a graphics card, or
+    its layers over several.
+    """
     from mindchat.models.network import attention_hook
 
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -374,7 +415,12 @@ def _network(folder: Path, section: ModelSection) -> Any:
     safe = {"use_safetensors": True, "local_files_only": True, "trust_remote_code": False}
     with damage.quiet():
         model, loading = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, attn_implementation=attention_hook.register(), output_loading_info=True, **safe, **spread
+            folder,
+            dtype=dtype,
+            attn_implementation=attention_hook.register(),
+            output_loading_info=True,
+            **safe,
+            **spread,
         )
     damage.require_all(loading)
     return (model if spread else model.to("cuda" if gpus else "cpu")).eval()
@@ -383,4 +429,6 @@ def _network(folder: Path, section: ModelSection) -> Any:
 def _ends(generation: Any, tokenizer: Any) -> frozenset[int]:
     """End ids as the model's own files name them."""
     named = [getattr(generation, "eos_token_id", None), tokenizer.eos_token_id]
-    return frozenset(i for each in named for i in (each if isinstance(each, (list, tuple)) else [each]) if i is not None)
+    return frozenset(
+        i for each in named for i in (each if isinstance(each, (list, tuple)) else [each]) if i is not None
+    )

@@ -1,8 +1,8 @@
 """A model that replays a tape: for tests of the loop and of screens, never for a claim about answers.
 
-Owns: ScriptedModel, Reply and the notation of a reply. Does not own: any language ability.
-Notation: plain text, cut into one token a word; `word{2.5}` gives the token an entropy of 2.5 nats, `word{2.5,0.6}` also an attention of
-0.6 from every later token. Unmarked tokens have entropy 0.01 and receive 0.1.
+Owns: ScriptedModel, Reply and the notation of a reply. Does not own: any language ability. Notation: plain text, cut
+into one token a word; `word{2.5}` gives the token an entropy of 2.5 nats, `word{2.5,0.6}` also an attention of 0.6 from
+every later token. Unmarked tokens have entropy 0.01 and receive 0.1.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ class ScriptedModel:
         stop: Sequence[str] = (),
         cancel: Cancel = NEVER,
     ) -> Sequence[Draft]:
-        """The n texts of the next reply (repeated in turn if it has fewer); hidden states spread with the number of different texts."""
+        """The n texts of the next reply (repeated in turn if it has fewer); hidden states spread with the number of
+        different texts.
+        """
         del want, max_tokens, temperature, top_k, top_p, seed, stop
         texts = [text.strip("\n") for text in self._next(prompt).text.split("---")]
         cancel.check()
@@ -178,7 +180,9 @@ class ScriptedModel:
         drafts = []
         for number in range(n):
             text = texts[number % len(texts)]
-            tokens = tuple(Token(i, self._id_of(c.text), c.text, -c.entropy, c.entropy) for i, c in enumerate(_cells(text)))
+            tokens = tuple(
+                Token(i, self._id_of(c.text), c.text, -c.entropy, c.entropy) for i, c in enumerate(_cells(text))
+            )
             self._usage[2] += len(tokens)
             hidden = [1.0 if k == self._id_of(text) % 16 else 0.0 for k in range(16)]
             drafts.append(Draft("".join(t.text for t in tokens), tokens, None, Finish.EOS, hidden))

@@ -1,8 +1,9 @@
-"""Methods that ask themselves: self-ask writes follow-up questions as it goes, decompose writes its sub-questions first.
+"""Methods that ask themselves: self-ask writes follow-up questions as it goes, decompose writes its sub-questions
+first.
 
 Owns: the policies selfask and decompose, and parsing a numbered list. Does not own: their prompts (prompts.methods).
-Source: Press et al. 2023 (arXiv:2210.03350); CoRe Table 8 and Appendix E. The original self-ask pastes the search engine's snippet as the
-intermediate answer; here the passages are shown and the model writes it.
+Source: Press et al. 2023 (arXiv:2210.03350); CoRe Table 8 and Appendix E. The original self-ask pastes the search
+engine's snippet as the intermediate answer; here the passages are shown and the model writes it.
 """
 
 from __future__ import annotations
@@ -42,17 +43,31 @@ class SelfAsk(Base):
         """A follow-up question that can be asked."""
         del hop, ask
         asked = any(map(self.words.content, follow_up(draft.text).split()))
-        return Verdict(formula="every follow-up question", trigger=scheduled(draft, "a follow-up question") if asked else None)
+        return Verdict(
+            formula="every follow-up question", trigger=scheduled(draft, "a follow-up question") if asked else None
+        )
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """That question."""
         del trigger, kept, relations, ask
         return Query(follow_up(draft.text) or hop.question, "model")
 
 
 def parse_questions(text: str) -> list[str]:
-    """The questions of a list: "1.", "1)", "-" or no mark; lines without a letter and repetitions are left out. Tolerates a list of one."""
-    lines = [clean_line(_MARK.sub("", line)).strip('*_ "') for line in re.split(r"\n|(?<=\?)\s+(?=\(?\d{1,2}[.)])", text)]
+    """The questions of a list: "1.", "1)", "-" or no mark; lines without a letter and repetitions are left out.
+    Tolerates a list of one.
+    """
+    lines = [
+        clean_line(_MARK.sub("", line)).strip('*_ "') for line in re.split(r"\n|(?<=\?)\s+(?=\(?\d{1,2}[.)])", text)
+    ]
     # what ends with a colon introduces the list
     usable = [line for line in lines if any(char.isalpha() for char in line) and not line.endswith(":")]
     return list(dict.fromkeys(usable))[:MAX_QUESTIONS]
@@ -83,12 +98,24 @@ class Decompose(Base):
         return Query(self._plan[0], "model")
 
     def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
-        """While sub-questions are left and the answer is not stated, each sentence is followed by the next one's search."""
+        """While sub-questions are left and the answer is not stated, each sentence is followed by the next one's
+        search.
+        """
         del hop, ask
         left = self._next < len(self._plan) and not self.words.answered(draft.text)
-        return Verdict(formula="every sub-question", trigger=scheduled(draft, f"sub-question {self._next + 1}") if left else None)
+        return Verdict(
+            formula="every sub-question", trigger=scheduled(draft, f"sub-question {self._next + 1}") if left else None
+        )
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """The next sub-question."""
         del trigger, draft, kept, relations, hop, ask
         self._next += 1

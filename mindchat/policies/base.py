@@ -46,7 +46,13 @@ class Base:
         return Verdict(formula="never")
 
     def what(
-        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
     ) -> Query | tuple[Query, ...]:
         """The question itself."""
         del trigger, draft, kept, relations, ask
@@ -70,7 +76,9 @@ def scheduled(draft: Draft, reason: str) -> Trigger:
 
 
 class Rewriting:
-    """Whether the sentence at hand is being written again: the methods below accept it as it then comes, as their papers do."""
+    """Whether the sentence at hand is being written again: the methods below accept it as it then comes, as their
+    papers do.
+    """
 
     def __init__(self) -> None:
         self._sentences = -1

@@ -1,10 +1,11 @@
 """DRAGIN: RIND with a fixed threshold decides when, the attention of the flagged words decides what.
 
 Owns: the policy dragin. Does not own: the score (rind), the query (qfs).
-Source: arXiv:2403.10081 §3.1-3.3 and its code, with these differences: content words are chosen before the decision, not after it (the code
-retrieves for function words, with no flagged word left to ask about); entropies are those of the raw distribution; only the flagged sentence
-is written again, from the flagged word on, instead of a whole continuation of which one sentence is used. As in the code, passages replace
-one another and the sentence written after a search is accepted without a second judgement.
+Source: arXiv:2403.10081 §3.1-3.3 and its code, with these differences: content words are chosen before the decision,
+not after it (the code retrieves for function words, with no flagged word left to ask about); entropies are those of the
+raw distribution; only the flagged sentence is written again, from the flagged word on, instead of a whole continuation
+of which one sentence is used. As in the code, passages replace one another and the sentence written after a search is
+accepted without a second judgement.
 """
 
 from __future__ import annotations
@@ -48,7 +49,15 @@ class Dragin(Base):
             return replace(verdict, trigger=None, formula=f"{verdict.formula}; written after a search: accepted")
         return verdict
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """By the attention of every word above θ."""
         del kept, relations
         self._rewriting.begin(hop)

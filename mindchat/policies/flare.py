@@ -1,10 +1,11 @@
 """FLARE: a look-ahead sentence with an improbable token is searched for and written again.
 
-Owns: the policy flare, with implicit (masked sentence) and explicit (one question per unsure term) queries. Does not own: wording (prompts).
-Source: arXiv:2305.06983 §3.2; this is the paper's variant: first search with the question, θ on the probability of each token, passages
-replaced, the rewritten sentence accepted as it comes. (DRAGIN's and other rewrites of FLARE compare a mean over the sentence, or search never
-first.) Two differences: masking is by word, so that no half of a name stays in the query; and an improbable full stop, which only says that
-the sentence could go on, is no reason to search.
+Owns: the policy flare, with implicit (masked sentence) and explicit (one question per unsure term) queries. Does not
+own: wording (prompts).
+Source: arXiv:2305.06983 §3.2; this is the paper's variant: first search with the question, θ on the probability of each
+token, passages replaced, the rewritten sentence accepted as it comes. (DRAGIN's and other rewrites of FLARE compare a
+mean over the sentence, or search never first.) Two differences: masking is by word, so that no half of a name stays in
+the query; and an improbable full stop, which only says that the sentence could go on, is no reason to search.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Sure(Struct, frozen=True):
 
 
 def sureness(draft: Draft) -> list[Sure]:
-    """Every word with the smallest probability among its tokens; a token whose probability was not measured counts as certain."""
+    """Every word with the smallest probability among its tokens; a token whose probability was not measured counts as
+    certain.
+    """
     found = []
     for word in words_of(draft):
         logprobs = [token.logprob for token in draft.tokens[word.tokens.start : word.tokens.end]]
@@ -94,7 +97,17 @@ class Flare(Base):
         options = self.config.flare
         sure = sureness(draft)
         scored = tuple(
-            WordScore(s.word.text, s.word.start, s.word.end, None, None, None, self.words.content(s.word.text), 1.0 - s.probability) for s in sure
+            WordScore(
+                s.word.text,
+                s.word.start,
+                s.word.end,
+                None,
+                None,
+                None,
+                self.words.content(s.word.text),
+                1.0 - s.probability,
+            )
+            for s in sure
         )
         terms = (("theta", options.theta), ("beta", options.beta))
         formula = "S = 1 - p; θ = 1 - flare.theta"
@@ -114,9 +127,17 @@ class Flare(Base):
         return any(self.words.content(word) for word in text.split())
 
     def what(
-        self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
     ) -> Query | tuple[Query, ...]:
-        """Implicit: the masked sentence. Explicit: a question for each unsure term, or the masked sentence if the model writes none."""
+        """Implicit: the masked sentence. Explicit: a question for each unsure term, or the masked sentence if the model
+        writes none.
+        """
         del trigger, kept, relations
         self._rewriting.begin(hop)
         options, queries = self.config.flare, []

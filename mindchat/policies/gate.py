@@ -1,7 +1,8 @@
 """The cheap gate: a short answer from what the model knows; if its words were unsure, one search, else none.
 
 Owns: the policy gate. Does not own: the answer that is given (the loop asks again, with or without passages).
-Source: AdaRAGUE (arXiv:2501.12835) finds that such a gate beats adaptive loops at half their price; the signal here is the mean token entropy.
+Source: AdaRAGUE (arXiv:2501.12835) finds that such a gate beats adaptive loops at half their price; the signal here is
+the mean token entropy.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ class Gate(Base):
         mean = sum(entropies) / len(entropies) if entropies else None
         # an empty draft is no sure answer: search
         search = mean is None or mean > options.entropy
-        measured = "no answer from memory" if mean is None else f"mean entropy {mean:.2f} {'>' if search else '≤'} {options.entropy:g} nats"
+        measured = (
+            "no answer from memory"
+            if mean is None
+            else f"mean entropy {mean:.2f} {'>' if search else '≤'} {options.entropy:g} nats"
+        )
         ask.note(f"Gate: {measured}: {'one search' if search else 'no search'}.")
         return Query(hop.question, "question") if search else None

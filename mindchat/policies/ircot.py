@@ -1,8 +1,9 @@
 """IRCoT: retrieval and reasoning take turns, sentence by sentence; passages add up; a reader answers from them.
 
-Owns: the policy ircot. Does not own: the reader (the loop's answer call, which sees the collected passages and the reasoning).
-Source: arXiv:2212.10509 §3: question first, then the last sentence as query, at most 15 paragraphs. A sentence that only concludes or
-calculates is no query. The loop's limits stand in for its 10 sentences.
+Owns: the policy ircot. Does not own: the reader (the loop's answer call, which sees the collected passages and the
+reasoning).
+Source: arXiv:2212.10509 §3: question first, then the last sentence as query, at most 15 paragraphs. A sentence that
+only concludes or calculates is no query. The loop's limits stand in for its 10 sentences.
 """
 
 from __future__ import annotations
@@ -42,7 +43,15 @@ class Ircot(Base):
         first = sentence.split(" ", 1)[0].strip(",").casefold()
         return first in self.words.reasoning_openers or _ARITHMETIC.match(sentence) is not None
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """The newest sentence that is not pure reasoning; the question if there is none."""
         del trigger, kept, relations, ask
         for sentence in (draft.text, *reversed(hop.sentences)):

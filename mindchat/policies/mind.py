@@ -38,7 +38,9 @@ class Mind(Base):
         self._rewriting = Rewriting()
 
     def before(self, hop: TurnState, ask: Ask) -> Query | None:
-        """The question, with rind.first; MIND itself starts from what the model knows. Also the place where a turn begins."""
+        """The question, with rind.first; MIND itself starts from what the model knows. Also the place where a turn
+        begins.
+        """
         del ask
         self._earlier, self._begun = [], []
         self._rewriting.reset()
@@ -50,7 +52,15 @@ class Mind(Base):
         running = self._earlier if self._options.window == "running" else []
         if not self._rewriting.now(hop):
             self._begun = []
-        verdict = judge(draft, hop.question, self.words, self._options, attention=self._attention, earlier=running, begun=self._begun)
+        verdict = judge(
+            draft,
+            hop.question,
+            self.words,
+            self._options,
+            attention=self._attention,
+            earlier=running,
+            begun=self._begun,
+        )
         if (leak := copied(draft, hop)) is not None:
             doubt = verdict.trigger
             first = leak if doubt is None or leak.start < doubt.start else msgspec.structs.replace(doubt, stands=False)
@@ -63,7 +73,15 @@ class Mind(Base):
             self._rewriting.begin(hop)
         return verdict
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """By the configured writer."""
         return WRITERS[self.config.query.form](self.config, trigger, draft, kept, relations, hop, ask)
 

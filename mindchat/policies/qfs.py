@@ -1,8 +1,9 @@
 """DRAGIN's query formulation by self-attention: the words that the flagged ones look at.
 
 Owns: qfs() over an attention row. Does not own: which words are flagged, measuring the attention (models).
-Source: DRAGIN §3.3 (arXiv:2403.10081). Known faults of its code that are not repeated: there, an index over merged words reads an array over
-sub-tokens, and flagged words can enter the query. Here words and weights are joined by character offsets, and flagged words are left out.
+Source: DRAGIN §3.3 (arXiv:2403.10081). Known faults of its code that are not repeated: there, an index over merged
+words reads an array over sub-tokens, and flagged words can enter the query. Here words and weights are joined by
+character offsets, and flagged words are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ SEEN = ("question", "reasoning")
 
 
 class Weighted(Struct, frozen=True):
-    """A word before the flagged ones, and the attention it gets from them: the sum over its tokens, as a row is a distribution over tokens."""
+    """A word before the flagged ones, and the attention it gets from them: the sum over its tokens, as a row is a
+    distribution over tokens.
+    """
 
     text: str
     weight: float
@@ -39,13 +42,19 @@ def weighted_words(pieces: Sequence[Piece]) -> list[Weighted]:
         text = "".join(part.text for part in parts)
         starts = list(itertools.accumulate((len(part.text) for part in parts), initial=0))
         for span in word_spans(text, starts):
-            weight = sum(part.weight for part, start in zip(parts, starts, strict=False) if start < span.end and start + len(part.text) > span.start)
+            weight = sum(
+                part.weight
+                for part, start in zip(parts, starts, strict=False)
+                if start < span.end and start + len(part.text) > span.start
+            )
             found.append(Weighted(text[span.start : span.end], weight))
     return found
 
 
 def flagged_spans(draft: Draft, starts: Sequence[int]) -> list[Span]:
-    """Token spans of the words that begin at these character offsets; neighbours are joined, so that they cost one call."""
+    """Token spans of the words that begin at these character offsets; neighbours are joined, so that they cost one
+    call.
+    """
     spans: list[Span] = []
     for word in words_of(draft):
         if word.start in starts:
@@ -78,6 +87,8 @@ def qfs(draft: Draft, starts: Sequence[int], hop: TurnState, ask: Ask, language:
         # a later flagged word sees more tokens: the shared beginning adds up, the rest joins
         both = zip(totals, row, strict=False)
         totals = [Piece(old.text, old.weight + new.weight, old.origin) for old, new in both] + list(row[len(totals) :])
-    flagged = [word.text for word in words_of(draft) if any(span.start <= word.tokens.start < span.end for span in spans)]
+    flagged = [
+        word.text for word in words_of(draft) if any(span.start <= word.tokens.start < span.end for span in spans)
+    ]
     text = " ".join(select(weighted_words(totals), flagged, language, top_n))
     return Query(text, "attention") if text else Query(hop.question, "question")

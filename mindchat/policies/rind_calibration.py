@@ -1,9 +1,10 @@
 """Fitting RIND's threshold to a model: which α = β, or which fixed θ, makes a given share of sentences trigger.
 
-Owns: which words of a turn's news are recorded, fit() over them, the small file a fit is kept in, applying it to the settings.
-Does not own: running questions (evals).
-Why: S is a product and θ a sum, and both move with the model's entropies; DRAGIN's thresholds differ by a factor of two between models of one
-family (DRAGIN, Table 9), so a number fitted on one model says nothing about another.
+Owns: which words of a turn's news are recorded, fit() over them, the small file a fit is kept in, applying it to the
+settings.
+Does not own: running questions (evals). Why: S is a product and θ a sum, and both move with the model's entropies;
+DRAGIN's thresholds differ by a factor of two between models of one family (DRAGIN, Table 9), so a number fitted on one
+model says nothing about another.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def recorded(news: Iterable[Event]) -> list[tuple[WordScore, ...]]:
 
 
 def calibrated(config: Config, folder: Path, model: str) -> Config:
-    """The settings with the model's own fit, if there is one and rind.calibration admits it. Raises ConfigError for a broken file."""
+    """The settings with the model's own fit, if there is one and rind.calibration admits it. Raises ConfigError for a
+    broken file.
+    """
     if config.rind.calibration == "off":
         return config
     found = load(folder, model, attention_of(config.engine.policy, config.rind))
@@ -80,12 +83,14 @@ def _ratio(words: Sequence[WordScore]) -> float:
     return max(w.score for w in words) / level if level > 0 else 0.0
 
 
-def fit(recorded: Sequence[Sequence[WordScore]], target: float, *, model: str, attention: str, options: RindSection) -> Calibration:
+def fit(
+    recorded: Sequence[Sequence[WordScore]], target: float, *, model: str, attention: str, options: RindSection
+) -> Calibration:
     """α = β and θ for a target share of triggering sentences; `recorded` are the words of SentenceJudged events.
 
-    The fixed θ is fitted over all sentences, α = β over those with at least min_words content words (the others use the fixed θ anyway).
-    The share is met from below: ties and few sentences can leave it lower, never higher. Raises ConfigError for too few sentences or a target
-    outside 0..1.
+    The fixed θ is fitted over all sentences, α = β over those with at least min_words content words (the others use the
+    fixed θ anyway). The share is met from below: ties and few sentences can leave it lower, never higher. Raises
+    ConfigError for too few sentences or a target outside 0..1.
     """
     sentences = [words for words in recorded if words]
     if not 0.0 <= target <= 1.0:
@@ -96,7 +101,15 @@ def fit(recorded: Sequence[Sequence[WordScore]], target: float, *, model: str, a
     fixed = _above([max(word.score for word in words) for words in sentences], target)
     scale = _above([_ratio(words) for words in long], target) if long else options.alpha
     found = Calibration(
-        model=model, attention=attention, target=target, alpha=scale, beta=scale, fixed=fixed, rate=0.0, rate_fixed=0.0, sentences=len(sentences)
+        model=model,
+        attention=attention,
+        target=target,
+        alpha=scale,
+        beta=scale,
+        fixed=fixed,
+        rate=0.0,
+        rate_fixed=0.0,
+        sentences=len(sentences),
     )
     fitted = apply(options, found)
     return replace(found, rate=rate(sentences, fitted), rate_fixed=rate(sentences, replace(fitted, threshold="fixed")))
@@ -111,12 +124,18 @@ def rate(recorded: Sequence[Sequence[WordScore]], options: RindSection) -> float
 def apply(options: RindSection, found: Calibration) -> RindSection:
     """The settings with the fitted numbers; a number that the user has changed stays."""
     default = RindSection()
-    changes = {name: getattr(found, name) for name in ("alpha", "beta", "fixed") if getattr(options, name) == getattr(default, name)}
+    changes = {
+        name: getattr(found, name)
+        for name in ("alpha", "beta", "fixed")
+        if getattr(options, name) == getattr(default, name)
+    }
     return replace(options, **changes)
 
 
 def file_for(folder: Path, model: str, attention: str) -> Path:
-    """Where a fit is kept: one JSON file a model id and kind of attention, so that fitting one kind leaves the other's alone."""
+    """Where a fit is kept: one JSON file a model id and kind of attention, so that fitting one kind leaves the other's
+    alone.
+    """
     return folder / f"rind-{re.sub(r'[^A-Za-z0-9._-]+', '_', model)}-{attention}.json"
 
 
@@ -129,12 +148,16 @@ def save(folder: Path, found: Calibration) -> Path:
 
 
 def load(folder: Path, model: str, attention: str) -> Calibration | None:
-    """A model's fit for this kind of attention; None if there is none. Raises ConfigError for a file that cannot be read."""
+    """A model's fit for this kind of attention; None if there is none. Raises ConfigError for a file that cannot be
+    read.
+    """
     path = file_for(folder, model, attention)
     if not path.is_file():
         return None
     try:
         found = msgspec.json.decode(path.read_bytes(), type=Calibration)
     except (OSError, msgspec.MsgspecError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}", "Delete it, or write it anew: mindchat calibrate rind.") from error
+        raise ConfigError(
+            f"{path} cannot be read: {error}", "Delete it, or write it anew: mindchat calibrate rind."
+        ) from error
     return found if found.attention == attention else None

@@ -1,7 +1,10 @@
-"""Policies that do not look at the model: never, once before the first word, after every n sentences, after every n tokens.
+"""Policies that do not look at the model: never, once before the first word, after every n sentences, after every n
+tokens.
 
-Owns: none, once (single retrieval, SR-RAG), sentences (FS-RAG for n = 1), tokens (FL-RAG; the schedules of IC-RALM and RETRO).
-Does not own: adaptive decisions. Source: DRAGIN §4.2 names the baselines; tokens is the schedule of IC-RALM (arXiv:2302.00083).
+Owns: none, once (single retrieval, SR-RAG), sentences (FS-RAG for n = 1), tokens (FL-RAG; the schedules of IC-RALM and
+RETRO).
+Does not own: adaptive decisions. Source: DRAGIN §4.2 names the baselines; tokens is the schedule of IC-RALM
+(arXiv:2302.00083).
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ class Once(NoRetrieval):
 
 
 class Sentences(Base):
-    """One search before the first word and one after every n sentences, with the last sentence as query; nothing is retracted."""
+    """One search before the first word and one after every n sentences, with the last sentence as query; nothing is
+    retracted.
+    """
 
     name = "sentences"
 
@@ -51,21 +56,34 @@ class Sentences(Base):
         del ask
         every = self.config.schedule.sentences
         due = (len(hop.sentences) + 1) % every == 0 and not self.words.answered(draft.text)
-        return Verdict(formula=f"every {every} sentence(s)", trigger=scheduled(draft, f"every {every} sentence(s)") if due else None)
+        return Verdict(
+            formula=f"every {every} sentence(s)",
+            trigger=scheduled(draft, f"every {every} sentence(s)") if due else None,
+        )
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """The sentence just written."""
         del trigger, kept, relations, ask
         return sentence_query(draft.text, hop.question, self.words.reasoning_openers)
 
 
 SCHEDULES = {(4, 32): "IC-RALM", (64, 64): "RETRO-style"}
-"""(schedule.tokens, schedule.query_tokens) of the papers; IC-RALM shows one passage (retrieve.k = 1). RETRO itself needs a model trained for
-it: only its schedule can be had here."""
+"""(schedule.tokens, schedule.query_tokens) of the papers; IC-RALM shows one passage (retrieve.k = 1). RETRO itself
+needs a model trained for it: only its schedule can be had here."""
 
 
 class Tokens(Base):
-    """One search before the first word and one after every n tokens, with the last ℓ tokens as query; nothing is retracted, passages are replaced."""
+    """One search before the first word and one after every n tokens, with the last ℓ tokens as query; nothing is
+    retracted, passages are replaced.
+    """
 
     name = "tokens"
     accumulates = False
@@ -75,7 +93,9 @@ class Tokens(Base):
         schedule = config.schedule
         self.tokens = schedule.tokens
         named = SCHEDULES.get((schedule.tokens, schedule.query_tokens))
-        self._formula = f"every {schedule.tokens} tokens, query: the last {schedule.query_tokens}" + (f" ({named})" if named else "")
+        self._formula = f"every {schedule.tokens} tokens, query: the last {schedule.query_tokens}" + (
+            f" ({named})" if named else ""
+        )
         self._written: list[str] = []
 
     def before(self, hop: TurnState, ask: Ask) -> Query | None:
@@ -91,8 +111,18 @@ class Tokens(Base):
         due = len(draft.tokens) == self.tokens and not self.words.answered(draft.text)
         return Verdict(formula=self._formula, trigger=scheduled(draft, self._formula) if due else None)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
         """The last ℓ tokens of what was written, across sentences."""
         del trigger, draft, kept, relations, ask
         text = clean_line("".join(self._written[-self.config.schedule.query_tokens :]))
-        return Query(text, "template") if any(map(self.words.content, text.split())) else Query(hop.question, "question")
+        return (
+            Query(text, "template") if any(map(self.words.content, text.split())) else Query(hop.question, "question")
+        )

@@ -1,8 +1,10 @@
-"""SeaKR: k samples of the next step; if their closing hidden states spread, the model does not know, and a passage is chosen that calms them.
+"""SeaKR: k samples of the next step; if their closing hidden states spread, the model does not know, and a passage is
+chosen that calms them.
 
-Owns: the policy seakr: gate, query, re-ranking, what the answer rests on. Does not own: sampling and hidden states (models), the log-determinant
-(signals). Source: arXiv:2406.19215 §3 and its code. The paper's δ = -6 belongs to k = 20 samples: see carried(). The final choice is made between
-answer prompts (rationale alone, passages alone), and only the chosen answer is then generated.
+Owns: the policy seakr: gate, query, re-ranking, what the answer rests on. Does not own: sampling and hidden states
+(models), the log-determinant (signals). Source: arXiv:2406.19215 §3 and its code. The paper's δ = -6 belongs to k = 20
+samples: see carried(). The final choice is made between answer prompts (rationale alone, passages alone), and only the
+chosen answer is then generated.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from mindchat.word_signals import log_det_gram
 PAPER_K = 20
 MOST_PASSAGES = 5
 KEEP_ABOVE = 0.9
-"""A word of the step enters the query if all its tokens have at least this probability (the code's max(1 - p) ≤ 0.1)."""
+"""A word of the step enters the query if all its tokens have at least this probability (the code's max(1 - p) ≤ 0.1).
+"""
 CUES = frozenset({"thus", "so", "answer", "is"})
 
 
@@ -41,9 +44,9 @@ def strength(hidden: Sequence[Any]) -> float:
 def carried(delta: float, k: int, size: float) -> float:
     """δ for k samples from δ for 20.
 
-    U = (1/k) log det averages k log-eigenvalues of the Gram matrix: one is the states' common part, about k · size, the others are their
-    spread. With fewer samples the common part weighs more, so that the same spread gives a higher U. The mean log-eigenvalue of the spread
-    that δ means at 20 samples is kept. carried(δ, 20, size) == δ.
+    U = (1/k) log det averages k log-eigenvalues of the Gram matrix: one is the states' common part, about k · size, the
+    others are their spread. With fewer samples the common part weighs more, so that the same spread gives a higher U.
+    The mean log-eigenvalue of the spread that δ means at 20 samples is kept. carried(δ, 20, size) == δ.
     """
     size = max(size, 1e-12)
     spread = (delta * PAPER_K - math.log(PAPER_K * size)) / (PAPER_K - 1)
@@ -73,7 +76,14 @@ class Seakr(Base):
 
     def _samples(self, prompt: Prompt, max_tokens: int, ask: Ask) -> list[Draft]:
         """k samples with their closing states; those that say nothing are dropped."""
-        drafts = ask.sample(prompt, n=self.config.seakr.k, max_tokens=max_tokens, kind="sample", want=frozenset({Signal.HIDDEN}), stop=("\n",))
+        drafts = ask.sample(
+            prompt,
+            n=self.config.seakr.k,
+            max_tokens=max_tokens,
+            kind="sample",
+            want=frozenset({Signal.HIDDEN}),
+            stop=("\n",),
+        )
         return [draft for draft in drafts if draft.text.strip() and draft.hidden is not None]
 
     def _measure(self, prompt: Prompt, ask: Ask) -> tuple[float, float, int]:
@@ -86,22 +96,44 @@ class Seakr(Base):
     def when(self, draft: Draft, hop: TurnState, ask: Ask) -> Verdict:
         """Samples of the same step; a step that states the answer, or is written after a search, is accepted."""
         if self.words.answered(draft.text) or self._rewriting.now(hop):
-            return Verdict(formula="U is not measured: " + ("the answer is stated" if self.words.answered(draft.text) else "written after a search"))
+            return Verdict(
+                formula="U is not measured: "
+                + ("the answer is stated" if self.words.answered(draft.text) else "written after a search")
+            )
         u, size, used = self._measure(ask.reasoning(hop), ask)
         if math.isnan(u):
-            return Verdict(terms=(("k", float(used)),), formula="U is not measured: fewer than two samples say anything")
+            return Verdict(
+                terms=(("k", float(used)),), formula="U is not measured: fewer than two samples say anything"
+            )
         delta = carried(self.config.seakr.delta, used, size)
         terms = (("U", u), ("delta", self.config.seakr.delta), ("k", float(used)), ("size", size))
         formula = f"U = log det(Z J Zᵀ + αI) / k; θ = δ carried over from {PAPER_K} to k samples"
         words = draft.text.split()
-        trigger = Trigger(words[0] if words else "", 0, u, delta, reason=f"U {u:.2f} > {delta:.2f} over {used} samples") if u > delta else None
+        trigger = (
+            Trigger(words[0] if words else "", 0, u, delta, reason=f"U {u:.2f} > {delta:.2f} over {used} samples")
+            if u > delta
+            else None
+        )
         return Verdict((), delta, terms, formula, trigger)
 
-    def what(self, trigger: Trigger, draft: Draft, kept: Sequence[Entity], relations: Sequence[Relation], hop: TurnState, ask: Ask) -> Query:
-        """The question and the step without the words that the model was unsure of (unless question or last step has them)."""
+    def what(
+        self,
+        trigger: Trigger,
+        draft: Draft,
+        kept: Sequence[Entity],
+        relations: Sequence[Relation],
+        hop: TurnState,
+        ask: Ask,
+    ) -> Query:
+        """The question and the step without the words that the model was unsure of (unless question or last step has
+        them).
+        """
         del trigger, kept, relations, ask
         self._rewriting.begin(hop)
-        given = {word.casefold().strip(".,?!") for word in f"{hop.question} {hop.sentences[-1] if hop.sentences else ''}".split()}
+        given = {
+            word.casefold().strip(".,?!")
+            for word in f"{hop.question} {hop.sentences[-1] if hop.sentences else ''}".split()
+        }
         sure = [s.word.text for s in sureness(draft) if s.probability >= KEEP_ABOVE or s.word.text.casefold() in given]
         step = [word for word in sure if self.words.content(word) and word.casefold() not in CUES]
         return Query(clean_line(" ".join((hop.question, *step))), "template" if step else "question")
@@ -117,11 +149,17 @@ class Seakr(Base):
             u, _, _ = self._measure(ask.reasoning(replace(hop, passages=(*hop.passages, passage))), ask)
             measured.append((math.inf if math.isnan(u) else u, passage.rank, passage))
         best = min(measured, key=lambda item: item[:2])
-        ask.note("SeaKR: " + "; ".join(f"{p.title or p.id}: U {u:.2f}" for u, _, p in measured) + f". Kept: {best[2].title or best[2].id}.")
+        ask.note(
+            "SeaKR: "
+            + "; ".join(f"{p.title or p.id}: U {u:.2f}" for u, _, p in measured)
+            + f". Kept: {best[2].title or best[2].id}."
+        )
         return [best[2]]
 
     def basis(self, hop: TurnState, ask: Ask) -> Basis:
-        """Rationale or passages, whichever answers with the lower U; one whose samples mostly do not know loses. Both if neither can be measured."""
+        """Rationale or passages, whichever answers with the lower U; one whose samples mostly do not know loses. Both
+        if neither can be measured.
+        """
         if not self.config.answer.reasoning:
             return "both"
         states = {"reasoning": replace(hop, passages=()), "passages": replace(hop, accepted="", sentences=())}

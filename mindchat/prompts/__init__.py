@@ -1,6 +1,7 @@
 """The prompts: what the model is told, and how the context is laid out (CoRe).
 
-Owns: every word that MindChat itself says to a model. Does not own: when a prompt is sent, tokenisation, chat templates.
+Owns: every word that MindChat itself says to a model. Does not own: when a prompt is sent, tokenisation, chat
+templates.
 """
 
 from __future__ import annotations

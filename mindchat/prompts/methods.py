@@ -1,7 +1,9 @@
 """Prompts of single methods: their own reasoning formats, and the short calls that only they make.
 
-Owns: restyled, planned and the calls of decompose, FLARE (explicit) and the gate. Does not own: the loop's prompts (core, side), parsing replies.
-Source: CoRe Table 8 (decomposition, verbatim); Press et al. 2023 (the format of self-ask); FLARE §3.2.2 (explicit questions). Shots are ours.
+Owns: restyled, planned and the calls of decompose, FLARE (explicit) and the gate. Does not own: the loop's prompts
+(core, side), parsing replies.
+Source: CoRe Table 8 (decomposition, verbatim); Press et al. 2023 (the format of self-ask); FLARE §3.2.2 (explicit
+questions). Shots are ours.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ DECOMPOSE = "Decompose the following question into several sub-questions.\n\nQue
 
 
 def restyled(prompt: Prompt, name: str) -> Prompt:
-    """The reasoning prompt with the instructions, shots and opening words of the exemplar file `name` instead of the loop's own."""
+    """The reasoning prompt with the instructions, shots and opening words of the exemplar file `name` instead of the
+    loop's own.
+    """
     data = exemplars(name)
     messages = [Message("system", (Text(data["system"]),))]
     for shot in data["shots"]:
@@ -43,13 +47,21 @@ def planned(prompt: Prompt, plan: Sequence[str]) -> Prompt:
     listed = "\n".join(f"{number}. {escaped(question)}" for number, question in enumerate(plan, 1))
     at = max(i for i, message in enumerate(prompt.messages) if message.role == "user")
     user = prompt.messages[at]
-    segments: tuple[Segment, ...] = (*user.segments, Text(f"\n\nFollow these sub-questions one by one:\n{listed}", "question"))
+    segments: tuple[Segment, ...] = (
+        *user.segments,
+        Text(f"\n\nFollow these sub-questions one by one:\n{listed}", "question"),
+    )
     return Prompt((*prompt.messages[:at], replace(user, segments=segments), *prompt.messages[at + 1 :]))
 
 
 def decompose_prompt(question: str) -> Prompt:
     """CoRe Table 8."""
-    return Prompt((Message("user", (Text(DECOMPOSE.format(question=escaped(question)), "question"),)), Message("assistant", (Text("1."),))))
+    return Prompt(
+        (
+            Message("user", (Text(DECOMPOSE.format(question=escaped(question)), "question"),)),
+            Message("assistant", (Text("1."),)),
+        )
+    )
 
 
 def span_prompt(question: str, sentence: str, span: str) -> Prompt:
@@ -57,9 +69,14 @@ def span_prompt(question: str, sentence: str, span: str) -> Prompt:
     data = exemplars("flare")
     messages = [Message("system", (Text(data["system"]),))]
     for shot in data["shots"]:
-        messages += [Message("user", (Text(shot["user"], "exemplar"),)), Message("assistant", (Text(shot["assistant"], "exemplar"),))]
+        messages += [
+            Message("user", (Text(shot["user"], "exemplar"),)),
+            Message("assistant", (Text(shot["assistant"], "exemplar"),)),
+        ]
     user = f"Question: {escaped(question)}\nSentence: {sentence}\nTerm: {span}"
-    return Prompt((*messages, Message("user", (Text(user, "question"),)), Message("assistant", (Text(data["prefill"]),))))
+    return Prompt(
+        (*messages, Message("user", (Text(user, "question"),)), Message("assistant", (Text(data["prefill"]),)))
+    )
 
 
 def closed_book(question: str) -> Prompt:
@@ -69,6 +86,8 @@ def closed_book(question: str) -> Prompt:
 
 
 def text_alone(question: str, accepted: str) -> Prompt:
-    """Question and accepted reasoning and nothing else: over what DRAGIN's query formulation looks (no documents, no shots)."""
+    """Question and accepted reasoning and nothing else: over what DRAGIN's query formulation looks (no documents, no
+    shots).
+    """
     written: tuple[Segment, ...] = (Text(accepted, "reasoning"),) if accepted else ()
     return Prompt((Message("user", (Text(question, "question"),)), Message("assistant", written)))

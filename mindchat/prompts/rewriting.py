@@ -1,7 +1,9 @@
 """A document in other words: what CoRe's ablation repeats instead of the document itself.
 
-Owns: the prompts for paraphrase and summary. Does not own: keeping the results (engine.rewording), where they stand (prompts.core).
-Source: CoRe Tables 12 and 13, quoted as the method's own; Table 13's first letter is lost in the paper's text and restored here.
+Owns: the prompts for paraphrase and summary. Does not own: keeping the results (engine.rewording), where they stand
+(prompts.core).
+Source: CoRe Tables 12 and 13, quoted as the method's own; Table 13's first letter is lost in the paper's text and
+restored here.
 """
 
 from __future__ import annotations
@@ -62,9 +64,17 @@ KINDS = ("paraphrase", "summary")
 
 
 def rewrite_document(kind: str, text: str) -> Prompt:
-    """The call that puts one document in other words; `kind` is one of KINDS. The system turn is shared by all documents."""
+    """The call that puts one document in other words; `kind` is one of KINDS. The system turn is shared by all
+    documents.
+    """
     if kind == "paraphrase":
         system, user, prefill = PARAPHRASE, f"Paraphrase the original text below.\n\nOriginal: {text}", "Paraphrase:"
     else:
         system, user, prefill = SUMMARY, f"Summarize the following text below.\n\nOriginal Text: {text}", "Summary:"
-    return Prompt((Message("system", (Text(system),)), Message("user", (Text(user, "passage"),)), Message("assistant", (Text(prefill),))))
+    return Prompt(
+        (
+            Message("system", (Text(system),)),
+            Message("user", (Text(user, "passage"),)),
+            Message("assistant", (Text(prefill),)),
+        )
+    )

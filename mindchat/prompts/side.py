@@ -1,7 +1,9 @@
-"""The short calls beside the reasoning: extraction, CoT filter, sub-query, rewriting. Each gets its instructions and shots from a data file.
+"""The short calls beside the reasoning: extraction, CoT filter, sub-query, rewriting. Each gets its instructions and
+shots from a data file.
 
 Owns: their prompts. Does not own: parsing what comes back (entities, policies, engine).
-Source: MIND §3.1 and §3.3 say what is asked; the wording and the one-line forms are ours (the paper prints no output format).
+Source: MIND §3.1 and §3.3 say what is asked; the wording and the one-line forms are ours (the paper prints no output
+format).
 """
 
 from __future__ import annotations
@@ -24,12 +26,20 @@ def exemplars(name: str) -> dict[str, Any]:
 
 
 def side(kind: str, user: str, prefill: str | None = None) -> Prompt:
-    """A call of one kind (extract, cot, query, rewrite): instructions and shots first, so that their prefix is shared by all such calls."""
+    """A call of one kind (extract, cot, query, rewrite): instructions and shots first, so that their prefix is shared
+    by all such calls.
+    """
     data = exemplars("side")[kind]
     messages = [Message("system", (Text(data["system"]),))]
     for shot in data["shots"]:
-        messages += [Message("user", (Text(shot["user"], "exemplar"),)), Message("assistant", (Text(shot["assistant"], "exemplar"),))]
-    messages += [Message("user", (Text(user, "question"),)), Message("assistant", (Text(data["prefill"] if prefill is None else prefill),))]
+        messages += [
+            Message("user", (Text(shot["user"], "exemplar"),)),
+            Message("assistant", (Text(shot["assistant"], "exemplar"),)),
+        ]
+    messages += [
+        Message("user", (Text(user, "question"),)),
+        Message("assistant", (Text(data["prefill"] if prefill is None else prefill),)),
+    ]
     return Prompt(tuple(messages))
 
 
@@ -46,7 +56,10 @@ def cot_prompt(question: str, reasoning: str, candidates: Sequence[str]) -> Prom
 
 def query_prompt(question: str, known: str, unsure: str, names: Sequence[str]) -> Prompt:
     """The next sub-question (MIND §3.4)."""
-    return side("query", f"Question: {question}\nKnown: {known or 'nothing yet'}\nUnsure: {unsure}\nNames: {'; '.join(names) or 'none'}")
+    return side(
+        "query",
+        f"Question: {question}\nKnown: {known or 'nothing yet'}\nUnsure: {unsure}\nNames: {'; '.join(names) or 'none'}",
+    )
 
 
 def rewrite_prompt(history: Sequence[tuple[str, str]], question: str) -> Prompt:

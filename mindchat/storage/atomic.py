@@ -1,7 +1,8 @@
-"""One way to replace a file: readers see the old content or the new one, never a part, also after a kill or a power cut.
+"""One way to replace a file: readers see the old content or the new one, never a part, also after a kill or a power
+cut.
 
-Owns: writing beside the file, flushing to the disk, the rename, the rights of the new file. Does not own: what stands in it, or what a
-failure means to the caller (OSError passes through).
+Owns: writing beside the file, flushing to the disk, the rename, the rights of the new file. Does not own: what stands
+in it, or what a failure means to the caller (OSError passes through).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ PRIVATE = 0o600
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to; at the end of the block it takes the place of `path`. Raises OSError; then `path` is unchanged."""
+    """A name beside `path` to write to; at the end of the block it takes the place of `path`. Raises OSError; then
+    `path` is unchanged.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")  # two threads may write at once
     try:
         yield part

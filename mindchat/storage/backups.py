@@ -1,7 +1,8 @@
 """Backups of memory.db and chats.db: made while the file is sound, so that there is one before the first damage.
 
-Owns: making, listing and checking backups, and when a new one is due. Does not own: restoring one (migrations), erasing them (erasing).
-A backup is a compact copy (VACUUM INTO) under backups/: one before each migration, and one of what was written lately.
+Owns: making, listing and checking backups, and when a new one is due. Does not own: restoring one (migrations), erasing
+them (erasing). A backup is a compact copy (VACUUM INTO) under backups/: one before each migration, and one of what was
+written lately.
 """
 
 from __future__ import annotations
@@ -31,18 +32,26 @@ _KEPT = 3
 
 def backups(path: Path) -> list[Path]:
     """Backups of this file, newest first."""
-    return sorted((path.parent / "backups").glob(f"{path.stem}-*.db"), key=lambda file: (file.stat().st_mtime_ns, file.name), reverse=True)
+    return sorted(
+        (path.parent / "backups").glob(f"{path.stem}-*.db"),
+        key=lambda file: (file.stat().st_mtime_ns, file.name),
+        reverse=True,
+    )
 
 
 def backup(store: Store, label: str) -> Path:
-    """A compact copy under backups/, of which three are kept. Must not run inside a transaction. Raises sqlite3.Error, OSError."""
+    """A compact copy under backups/, of which three are kept. Must not run inside a transaction. Raises sqlite3.Error,
+    OSError.
+    """
     assert store.path is not None
     folder = private(store.path.parent / "backups")
     target = folder / f"{store.path.stem}-{label}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
     with replacing(target) as part:  # a kill in the middle leaves nothing that looks like a backup
         store.connection.execute("VACUUM INTO ?", (str(part),))
         os.chmod(part, PRIVATE)
-    kept = [file for file in backups(store.path) if file == target or not (label == LATEST and _is_latest(file, store.path))]
+    kept = [
+        file for file in backups(store.path) if file == target or not (label == LATEST and _is_latest(file, store.path))
+    ]
     for old in {*backups(store.path)} - {*kept[:_KEPT]}:
         old.unlink(missing_ok=True)  # another process may have been faster
     return target
@@ -53,7 +62,9 @@ def _is_latest(file: Path, path: Path) -> bool:
 
 
 def keep_backup(store: Store) -> None:
-    """A backup of a sound file, if one is due. That none could be made is told by a notice and the log: the work itself is done."""
+    """A backup of a sound file, if one is due. That none could be made is told by a notice and the log: the work itself
+    is done.
+    """
     if store.path is None or store.readonly or not _due(store.path):
         return
     try:

@@ -74,7 +74,9 @@ _CHAT = "SELECT s.*, (SELECT count(*) FROM turn t WHERE t.session_id=s.id) AS tu
 
 
 def _chat(row: Any) -> Chat:
-    return Chat(row["uid"], row["title"], row["project"], row["created_at"], row["updated_at"], row["turns"], row["forked_from"])
+    return Chat(
+        row["uid"], row["title"], row["project"], row["created_at"], row["updated_at"], row["turns"], row["forked_from"]
+    )
 
 
 def _search(question: str, answer: str) -> str:
@@ -88,12 +90,15 @@ def _remembered(row: Any) -> tuple[str, str]:
 
 
 class ChatStore:
-    """chats.db. Every method commits before it returns; a killed process loses at most what came after the last save_partial."""
+    """chats.db. Every method commits before it returns; a killed process loses at most what came after the last
+    save_partial.
+    """
 
     def __init__(self, path: Path) -> None:
         self.store = open_store(path, CHATS)
 
-    # ── recording ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── recording
+    # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def create(self, project: str = "", title: str = "") -> str:
         """A new session; its id."""
@@ -110,7 +115,9 @@ class ChatStore:
         question, moment = clean(question), now()
         with self.store.write() as connection:
             key = self._key(session)
-            ordinal = connection.execute("SELECT coalesce(max(ordinal), 0) + 1 FROM turn WHERE session_id=?", (key,)).fetchone()[0]
+            ordinal = connection.execute(
+                "SELECT coalesce(max(ordinal), 0) + 1 FROM turn WHERE session_id=?", (key,)
+            ).fetchone()[0]
             turn = connection.execute(
                 "INSERT INTO turn(session_id, ordinal, question, search, created_at) VALUES(?,?,?,?,?)",
                 (key, ordinal, question, fold(question), moment),
@@ -128,9 +135,13 @@ class ChatStore:
         with self.store.write() as connection:
             row = connection.execute("SELECT question FROM turn WHERE id=? AND status='running'", (turn,)).fetchone()
             if row is not None:
-                connection.execute("UPDATE turn SET answer=?, search=? WHERE id=?", (text, _search(row["question"], text), turn))
+                connection.execute(
+                    "UPDATE turn SET answer=?, search=? WHERE id=?", (text, _search(row["question"], text), turn)
+                )
 
-    def finish_turn(self, turn: int, answer: str, report: str = "", events: bytes = b"", status: Status = "done") -> None:
+    def finish_turn(
+        self, turn: int, answer: str, report: str = "", events: bytes = b"", status: Status = "done"
+    ) -> None:
         """Close a turn: the answer (or the partial text), the report's JSON and the events' JSON lines."""
         answer = clean(answer)
         packed = zlib.compress(events) if events else None
@@ -144,13 +155,19 @@ class ChatStore:
             )
             connection.execute("UPDATE session SET updated_at=? WHERE id=?", (now(), row["session_id"]))
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reading
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def resolve(self, prefix: str) -> str:
-        """The full id of a session from any unique prefix of at least three characters. Raises NotFoundError, UsageError."""
+        """The full id of a session from any unique prefix of at least three characters. Raises NotFoundError,
+        UsageError.
+        """
         wanted = prefix.strip().lower()
         if len(wanted) < 3:
-            raise UsageError(f"{prefix!r} is too short for a session id.", "Give at least three characters; mindchat sessions list shows them.")
+            raise UsageError(
+                f"{prefix!r} is too short for a session id.",
+                "Give at least three characters; mindchat sessions list shows them.",
+            )
         rows = self.store.rows("SELECT uid FROM session WHERE substr(uid, 1, ?) = ? LIMIT 2", (len(wanted), wanted))
         if not rows:
             raise NotFoundError(f"No session {clean_line(prefix, 20)}.", "mindchat sessions list shows them.")
@@ -164,7 +181,10 @@ class ChatStore:
 
     def latest(self, project: str | None = None) -> str | None:
         """The session used last, of this project if one is named."""
-        found = self.store.value("SELECT uid FROM session WHERE ? IS NULL OR project=? ORDER BY updated_at DESC, id DESC LIMIT 1", (project, project))
+        found = self.store.value(
+            "SELECT uid FROM session WHERE ? IS NULL OR project=? ORDER BY updated_at DESC, id DESC LIMIT 1",
+            (project, project),
+        )
         return None if found is None else str(found)
 
     def list(self, n: int = 50, project: str | None = None) -> tuple[Chat, ...]:
@@ -184,7 +204,9 @@ class ChatStore:
         """A session with all its turns."""
         uid = self.resolve(session)
         chat = self.store.row(f"{_CHAT} WHERE uid=?", (uid,))
-        rows = self.store.rows("SELECT t.* FROM turn t JOIN session s ON s.id=t.session_id WHERE s.uid=? ORDER BY ordinal", (uid,))
+        rows = self.store.rows(
+            "SELECT t.* FROM turn t JOIN session s ON s.id=t.session_id WHERE s.uid=? ORDER BY ordinal", (uid,)
+        )
         turns = tuple(
             ChatTurn(
                 row["id"],
@@ -200,20 +222,31 @@ class ChatStore:
         return Transcript(_chat(chat), turns)
 
     def history(self, session: str, n: int | None = None) -> tuple[tuple[str, str], ...]:
-        """(standalone question, short answer) of the finished turns, oldest first; of the last n if given. Without a report: as they were written."""
+        """(standalone question, short answer) of the finished turns, oldest first; of the last n if given. Without a
+        report: as they were written.
+        """
         sql = """SELECT question, answer, report FROM turn t JOIN session s ON s.id=t.session_id
                  WHERE s.uid=? AND t.status='done' ORDER BY ordinal DESC LIMIT ?"""
         rows = self.store.rows(sql, (self.resolve(session), -1 if n is None else n))
         return tuple(_remembered(row) for row in reversed(rows))
 
     def past(self, session: str) -> tuple[tuple[str, str, Status], ...]:
-        """(question, answer, status) of every turn, oldest first; of one that is not done, what was written of its answer."""
-        sql = "SELECT question, answer, status FROM turn t JOIN session s ON s.id=t.session_id WHERE s.uid=? ORDER BY ordinal"
-        return tuple((row["question"], row["answer"], row["status"]) for row in self.store.rows(sql, (self.resolve(session),)))
+        """(question, answer, status) of every turn, oldest first; of one that is not done, what was written of its
+        answer.
+        """
+        sql = (
+            "SELECT question, answer, status FROM turn t JOIN session s ON s.id=t.session_id WHERE s.uid=? ORDER BY"
+            " ordinal"
+        )
+        return tuple(
+            (row["question"], row["answer"], row["status"]) for row in self.store.rows(sql, (self.resolve(session),))
+        )
 
     def newest(self, session: str) -> tuple[int, bytes] | None:
         """Key and events of a session's newest turn; None if it has none."""
-        row = self.store.row("SELECT id FROM turn WHERE session_id=? ORDER BY ordinal DESC LIMIT 1", (self._key(session),))
+        row = self.store.row(
+            "SELECT id FROM turn WHERE session_id=? ORDER BY ordinal DESC LIMIT 1", (self._key(session),)
+        )
         return None if row is None else (int(row["id"]), self.events(int(row["id"])))
 
     def events(self, turn: int) -> bytes:
@@ -221,7 +254,8 @@ class ChatStore:
         packed = self.store.value("SELECT events_z FROM turn WHERE id=?", (turn,))
         return zlib.decompress(packed) if packed else b""
 
-    # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── changing
+    # ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rename(self, session: str, title: str) -> str:
         """A new title, cleaned and cut to 60 characters; returns it."""
@@ -250,7 +284,9 @@ class ChatStore:
         return uid
 
     def delete(self, session: str) -> None:
-        """Erase a session and its turns; no byte of them stays in the file, its WAL or its backups. A notice of the store says if some do."""
+        """Erase a session and its turns; no byte of them stays in the file, its WAL or its backups. A notice of the
+        store says if some do.
+        """
         with self.store.write() as connection:
             connection.execute("DELETE FROM session WHERE id=?", (self._key(session),))
         self._erase()
@@ -279,7 +315,10 @@ class ChatStore:
         transcript = self.show(session)
         if form == "json":
             return msgspec.json.format(msgspec.json.encode(transcript), indent=2).decode()
-        parts = [f"# {transcript.chat.title or transcript.chat.id}", f"Session {transcript.chat.id}, begun {transcript.chat.created_at}."]
+        parts = [
+            f"# {transcript.chat.title or transcript.chat.id}",
+            f"Session {transcript.chat.id}, begun {transcript.chat.created_at}.",
+        ]
         for turn in transcript.turns:
             parts.append(f"## {turn.ordinal}. {' '.join(turn.question.split())}")
             parts.append(turn.answer or f"*({turn.status})*")

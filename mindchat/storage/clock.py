@@ -34,7 +34,9 @@ def ago(age: str) -> str:
 
 
 def short_id(prefix: str, *parts: str, attempt: int = 0) -> str:
-    """Seven characters: the prefix and Crockford base 32 of a hash. The same parts give the same id, so that equal runs are equal."""
+    """Seven characters: the prefix and Crockford base 32 of a hash. The same parts give the same id, so that equal runs
+    are equal.
+    """
     digest = hashlib.sha256("\x1f".join([*parts, str(attempt)]).encode()).digest()
     number = int.from_bytes(digest[:8], "big")
     return prefix + "".join(_CROCKFORD[(number >> (5 * i)) & 31] for i in range(7 - len(prefix)))

@@ -29,7 +29,10 @@ _CACHED_TEXTS = 256
 _PAGE = 500
 _INSERT = """INSERT INTO document(uri, external_id, collection, title, text_z, sha256, mtime_ns, size, indexed_at)
              VALUES(?,?,?,?,?,?,?,?,?)"""
-_CHUNK = "INSERT INTO chunk(document_id, sha256, ordinal, passage, char_start, char_end, page, heading) VALUES(?,?,?,?,?,?,?,?)"
+_CHUNK = (
+    "INSERT INTO chunk(document_id, sha256, ordinal, passage, char_start, char_end, page, heading)"
+    " VALUES(?,?,?,?,?,?,?,?)"
+)
 
 
 class StoredDocument(Struct, frozen=True):
@@ -68,19 +71,24 @@ class DocumentRegistry:
         self._texts: OrderedDict[int, tuple[int, str]] = OrderedDict()
         self._withdrawn: list[Fact] = []
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── writing
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> Sequence[Outcome]:
-        """Insert or update documents in one transaction; facts of vanished text are withdrawn by the cascade, moved text keeps them.
+        """Insert or update documents in one transaction; facts of vanished text are withdrawn by the cascade, moved
+        text keeps them.
 
-        Unchanged: same text at the same uri. Moved: same text at a new uri whose old file is gone. Raises MemoryStoreError.
+        Unchanged: same text at the same uri. Moved: same text at a new uri whose old file is gone. Raises
+        MemoryStoreError.
         """
         arriving = {document.uri for document, _ in batch}
         with self.store.write() as connection:
             outcomes = [self._put_one(connection, document, chunks, arriving) for document, chunks in batch]
         return outcomes
 
-    def _put_one(self, connection: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], arriving: set[str]) -> Outcome:
+    def _put_one(
+        self, connection: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], arriving: set[str]
+    ) -> Outcome:
         sha = _sha(document.text)
         row = connection.execute("SELECT * FROM document WHERE uri=?", (document.uri,)).fetchone()
         if row is None and (row := self._origin_of_move(connection, document, sha, arriving)) is not None:
@@ -92,21 +100,37 @@ class DocumentRegistry:
         same = row["sha256"] == sha and row["status"] == "active" and row["title"] == document.title
         if same and row["collection"] == document.collection and self._same_chunks(connection, row["id"], chunks):
             if (row["mtime_ns"], row["size"]) != (document.mtime_ns, document.size):
-                connection.execute("UPDATE document SET mtime_ns=?, size=? WHERE id=?", (document.mtime_ns, document.size, row["id"]))
+                connection.execute(
+                    "UPDATE document SET mtime_ns=?, size=? WHERE id=?", (document.mtime_ns, document.size, row["id"])
+                )
             return "unchanged"
         self._refresh(connection, row, document, chunks, sha)
         return "added" if row["status"] == "deleted" else "updated"
 
     def _insert(self, connection: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], sha: str) -> None:
         packed = zlib.compress(document.text.encode("utf-8", "surrogatepass"), 6)
-        values = (document.uri, document.external_id, document.collection, document.title, packed, sha, document.mtime_ns, document.size, now())
+        values = (
+            document.uri,
+            document.external_id,
+            document.collection,
+            document.title,
+            packed,
+            sha,
+            document.mtime_ns,
+            document.size,
+            now(),
+        )
         key = connection.execute(_INSERT, values).lastrowid
         taken = self._taken(connection, document, int(key or 0))
-        connection.executemany(_CHUNK, [self._chunk_row(key, document, chunk, i, len(chunks), taken) for i, chunk in enumerate(chunks)])
+        connection.executemany(
+            _CHUNK, [self._chunk_row(key, document, chunk, i, len(chunks), taken) for i, chunk in enumerate(chunks)]
+        )
 
     @staticmethod
     def _taken(connection: sqlite3.Connection, document: Document, key: int) -> bool:
-        """Whether another document of the collection has passages under this one's foreign id: two corpora may both count from 1."""
+        """Whether another document of the collection has passages under this one's foreign id: two corpora may both
+        count from 1.
+        """
         if document.external_id is None:
             return False
         sql = """SELECT 1 FROM chunk c JOIN document d ON d.id=c.document_id
@@ -115,45 +139,70 @@ class DocumentRegistry:
         return connection.execute(sql, (*names, document.collection, key)).fetchone() is not None
 
     @staticmethod
-    def _chunk_row(key: Any, document: Document, chunk: Chunk, ordinal: int, total: int, taken: bool) -> tuple[Any, ...]:
+    def _chunk_row(
+        key: Any, document: Document, chunk: Chunk, ordinal: int, total: int, taken: bool
+    ) -> tuple[Any, ...]:
         sha = _sha(fold(document.text[chunk.start : chunk.end]))
         id_ = _passage_id(document, ordinal, total > 1)
         return key, sha, ordinal, f"{id_}~{key}" if taken else id_, chunk.start, chunk.end, chunk.page, chunk.heading
 
     @staticmethod
     def _same_chunks(connection: sqlite3.Connection, key: int, chunks: Sequence[Chunk]) -> bool:
-        rows = connection.execute("SELECT char_start, char_end FROM chunk WHERE document_id=? AND status='active' ORDER BY ordinal", (key,))
+        rows = connection.execute(
+            "SELECT char_start, char_end FROM chunk WHERE document_id=? AND status='active' ORDER BY ordinal", (key,)
+        )
         return [tuple(row) for row in rows] == [(chunk.start, chunk.end) for chunk in chunks]
 
     @staticmethod
     def _origin_of_move(connection: sqlite3.Connection, document: Document, sha: str, arriving: set[str]) -> Any:
         # INDEXED BY: without statistics SQLite would walk the whole collection.
-        sql = "SELECT * FROM document INDEXED BY document_sha WHERE sha256=? AND collection=? AND external_id IS ? ORDER BY status, id"
+        sql = (
+            "SELECT * FROM document INDEXED BY document_sha WHERE sha256=? AND collection=? AND external_id IS ? ORDER"
+            " BY status, id"
+        )
         for row in connection.execute(sql, (sha, document.collection, document.external_id)).fetchall():
             old = source_file(row["uri"], row["external_id"])
-            if row["uri"] not in arriving and (row["status"] == "deleted" or (os.path.isabs(old) and not os.path.exists(old))):
+            if row["uri"] not in arriving and (
+                row["status"] == "deleted" or (os.path.isabs(old) and not os.path.exists(old))
+            ):
                 return row
         return None
 
-    def _refresh(self, connection: sqlite3.Connection, row: Any, document: Document, chunks: Sequence[Chunk], sha: str) -> None:
+    def _refresh(
+        self, connection: sqlite3.Connection, row: Any, document: Document, chunks: Sequence[Chunk], sha: str
+    ) -> None:
         """Give a stored document its new text, place and chunks; chunks whose text still occurs keep their row."""
         key = int(row["id"])
         before = relocation.dependent_facts(connection, key)
         packed = zlib.compress(document.text.encode("utf-8", "surrogatepass"), 6)
         connection.execute(
-            "UPDATE document SET uri=?, external_id=?, collection=?, title=?, text_z=?, sha256=?, generation=generation+1, status='active', "
-            "mtime_ns=?, size=?, indexed_at=? WHERE id=?",
-            (document.uri, document.external_id, document.collection, document.title, packed, sha, document.mtime_ns, document.size, now(), key),
+            "UPDATE document SET uri=?, external_id=?, collection=?, title=?, text_z=?, sha256=?,"
+            " generation=generation+1, status='active', mtime_ns=?, size=?, indexed_at=? WHERE id=?",
+            (
+                document.uri,
+                document.external_id,
+                document.collection,
+                document.title,
+                packed,
+                sha,
+                document.mtime_ns,
+                document.size,
+                now(),
+                key,
+            ),
         )
         old: dict[str, list[int]] = {}
-        for chunk in connection.execute("SELECT id, sha256 FROM chunk WHERE document_id=? ORDER BY status, ordinal", (key,)).fetchall():
+        for chunk in connection.execute(
+            "SELECT id, sha256 FROM chunk WHERE document_id=? ORDER BY status, ordinal", (key,)
+        ).fetchall():
             old.setdefault(chunk["sha256"], []).append(chunk["id"])
         taken = self._taken(connection, document, key)
         for ordinal, chunk in enumerate(chunks):
             values = self._chunk_row(key, document, chunk, ordinal, len(chunks), taken)
             if kept := old.get(values[1]):
                 connection.execute(
-                    "UPDATE chunk SET ordinal=?, passage=?, char_start=?, char_end=?, page=?, heading=?, status='active' WHERE id=?",
+                    "UPDATE chunk SET ordinal=?, passage=?, char_start=?, char_end=?, page=?, heading=?,"
+                    " status='active' WHERE id=?",
                     (*values[2:], kept.pop(0)),
                 )
             else:
@@ -161,7 +210,9 @@ class DocumentRegistry:
         gone = [(chunk,) for left in old.values() for chunk in left]
         connection.executemany("UPDATE chunk SET status='gone' WHERE id=? AND status='active'", gone)
         self._withdrawn += relocation.after_change(connection, key, document, before)
-        connection.executemany("DELETE FROM chunk WHERE id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE chunk_id=chunk.id)", gone)
+        connection.executemany(
+            "DELETE FROM chunk WHERE id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE chunk_id=chunk.id)", gone
+        )
         self._texts.pop(key, None)
 
     def remove(self, uris: Sequence[str]) -> int:
@@ -169,15 +220,30 @@ class DocumentRegistry:
         removed = 0
         with self.store.write() as connection:
             for uri in uris:
-                row = connection.execute("SELECT id, title FROM document WHERE uri=? AND status='active'", (uri,)).fetchone()
+                row = connection.execute(
+                    "SELECT id, title FROM document WHERE uri=? AND status='active'", (uri,)
+                ).fetchone()
                 if row is None:
                     continue
                 key, before = int(row["id"]), relocation.dependent_facts(connection, int(row["id"]))
-                # The text goes now; the row stays while evidence names it, so that the same text coming back revives its facts.
-                connection.execute("UPDATE document SET status='deleted', text_z=x'', generation=generation+1 WHERE id=?", (key,))
-                self._withdrawn += relocation.withdrawn(connection, before, f"{clean_line(Path(uri).name, 60)} was removed")
-                connection.execute("DELETE FROM chunk WHERE document_id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE chunk_id=chunk.id)", (key,))
-                connection.execute("DELETE FROM document WHERE id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE document_id=document.id)", (key,))
+                # The text goes now; the row stays while evidence names it, so that the same text coming back revives
+                # its facts.
+                connection.execute(
+                    "UPDATE document SET status='deleted', text_z=x'', generation=generation+1 WHERE id=?", (key,)
+                )
+                self._withdrawn += relocation.withdrawn(
+                    connection, before, f"{clean_line(Path(uri).name, 60)} was removed"
+                )
+                connection.execute(
+                    "DELETE FROM chunk WHERE document_id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE"
+                    " chunk_id=chunk.id)",
+                    (key,),
+                )
+                connection.execute(
+                    "DELETE FROM document WHERE id=? AND NOT EXISTS(SELECT 1 FROM evidence WHERE"
+                    " document_id=document.id)",
+                    (key,),
+                )
                 self._texts.pop(key, None)
                 removed += 1
         return removed
@@ -187,7 +253,8 @@ class DocumentRegistry:
         taken, self._withdrawn = tuple(self._withdrawn), []
         return taken
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reading
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def documents(self, collection: str | None = None) -> Iterator[StoredDocument]:
         """All active documents, by uri."""
@@ -198,14 +265,25 @@ class DocumentRegistry:
         while rows := self.store.rows(sql, (last, collection, collection, _PAGE)):
             for row in rows:
                 yield StoredDocument(
-                    row["uri"], row["title"], row["sha256"], row["mtime_ns"] or 0, row["size"] or 0, row["passages"], row["collection"]
+                    row["uri"],
+                    row["title"],
+                    row["sha256"],
+                    row["mtime_ns"] or 0,
+                    row["size"] or 0,
+                    row["passages"],
+                    row["collection"],
                 )
             last = rows[-1]["uri"]
 
     def passages(self, collection: str | None = None) -> Iterator[Passage]:
         """All active passages in order of arrival and place, streamed: what the index is built from."""
-        sql = "SELECT id, uri, title, text_z FROM document WHERE status='active' AND id > ? AND (? IS NULL OR collection=?) ORDER BY id LIMIT ?"
-        chunks = "SELECT * FROM chunk WHERE status='active' AND document_id BETWEEN ? AND ? ORDER BY document_id, ordinal"
+        sql = (
+            "SELECT id, uri, title, text_z FROM document WHERE status='active' AND id > ? AND (? IS NULL OR"
+            " collection=?) ORDER BY id LIMIT ?"
+        )
+        chunks = (
+            "SELECT * FROM chunk WHERE status='active' AND document_id BETWEEN ? AND ? ORDER BY document_id, ordinal"
+        )
         last = 0
         while rows := self.store.rows(sql, (last, collection, collection, _PAGE)):
             found: dict[int, list[Any]] = {}
@@ -225,7 +303,9 @@ class DocumentRegistry:
         return None if row is None else to_passage(row, row, self._text(row["document_id"], row["generation"]))
 
     def places(self, id: str) -> tuple[str, ...]:
-        """Uris of the collection's documents that hold the text of a passage, case and blanks aside; in order of arrival."""
+        """Uris of the collection's documents that hold the text of a passage, case and blanks aside; in order of
+        arrival.
+        """
         sql = """SELECT DISTINCT o.uri FROM chunk c JOIN document d ON d.id=c.document_id JOIN chunk t ON t.sha256=c.sha256
                  JOIN document o ON o.id=t.document_id AND o.collection=d.collection
                  WHERE c.passage=? AND c.status='active' AND d.status='active' AND t.status='active' AND o.status='active' ORDER BY o.id"""
@@ -248,7 +328,10 @@ class DocumentRegistry:
 
     def count(self, collection: str | None = None) -> tuple[int, int]:
         """(documents, passages)."""
-        documents = self.store.value("SELECT count(*) FROM document WHERE status='active' AND (? IS NULL OR collection=?)", (collection, collection))
+        documents = self.store.value(
+            "SELECT count(*) FROM document WHERE status='active' AND (? IS NULL OR collection=?)",
+            (collection, collection),
+        )
         sql = """SELECT count(*) FROM chunk c JOIN document d ON d.id=c.document_id
                  WHERE c.status='active' AND d.status='active' AND (? IS NULL OR d.collection=?)"""
         return int(documents), int(self.store.value(sql, (collection, collection)))
@@ -271,5 +354,12 @@ def to_passage(document: Any, chunk: Any, text: str) -> Passage:
     """A Passage from rows of document and chunk and the document's text."""
     start, end = chunk["char_start"], chunk["char_end"]
     return Passage(
-        chunk["passage"], document["uri"], document["title"], text[start:end], start, end, page=chunk["page"], heading=chunk["heading"] or ""
+        chunk["passage"],
+        document["uri"],
+        document["title"],
+        text[start:end],
+        start,
+        end,
+        page=chunk["page"],
+        heading=chunk["heading"] or "",
     )

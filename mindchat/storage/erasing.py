@@ -1,7 +1,10 @@
-"""Erasing for good: the deleted rows' bytes leave the file, its WAL and its backups, also if that cannot be finished at once.
+"""Erasing for good: the deleted rows' bytes leave the file, its WAL and its backups, also if that cannot be finished at
+once.
 
-Owns: erase(), finish(), and the mark that says that something is left to do. Does not own: which rows go (forgetting, chats).
-Source: SQLite, "PRAGMA wal_checkpoint": while another connection reads an older state, the checkpoint reports busy and the old pages stay.
+Owns: erase(), finish(), and the mark that says that something is left to do. Does not own: which rows go (forgetting,
+chats).
+Source: SQLite, "PRAGMA wal_checkpoint": while another connection reads an older state, the checkpoint reports busy and
+the old pages stay.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from mindchat.storage.sqlite_file import Store
 
 
 def erase(store: Store, *tables: str) -> bool:
-    """Leave no deleted byte behind; `tables`: full-text tables to merge. Not inside a transaction. Raises MemoryStoreError.
+    """Leave no deleted byte behind; `tables`: full-text tables to merge. Not inside a transaction. Raises
+    MemoryStoreError.
 
-    False: another process reads the file just now, so that bytes are still there; finish() removes them when the file is next opened.
-    The caller tells it (left_words).
+    False: another process reads the file just now, so that bytes are still there; finish() removes them when the file
+    is next opened. The caller tells it (left_words).
     """
     if store.path is None:
         return store.compact(*tables)
@@ -38,14 +42,20 @@ def finish(store: Store) -> None:
 
 def left_words(name: str) -> str:
     """What the user should know of an erase() that could not finish."""
-    return f"Another program reads {name} just now, so what was erased is still in that file; MindChat finishes when it next opens it alone."
+    return (
+        f"Another program reads {name} just now, so what was erased is still in that file; MindChat finishes when it"
+        " next opens it alone."
+    )
 
 
 def left_over(path: Path | None) -> list[str]:
     """Files that may still hold what was erased from a database, one sentence each; [] if there are none."""
     if path is None:
         return []
-    aside = [f"{file.name} was set aside as damaged and is not touched; delete it if it may hold what you erased." for file in set_aside(path)]
+    aside = [
+        f"{file.name} was set aside as damaged and is not touched; delete it if it may hold what you erased."
+        for file in set_aside(path)
+    ]
     return [left_words(path.name)] * _mark(path).exists() + aside
 
 

@@ -1,7 +1,8 @@
-"""Files of JSON lines that grow while work is done: a kill -9 leaves whole lines and at most one torn one, which is dropped.
+"""Files of JSON lines that grow while work is done: a kill -9 leaves whole lines and at most one torn one, which is
+dropped.
 
-Owns: appending (one fsync a line, one process a file), reading, cutting a torn last line. Does not own: what a line says or what its file is called
-(evaluations, probes, calibrations).
+Owns: appending (one fsync a line, one process a file), reading, cutting a torn last line. Does not own: what a line
+says or what its file is called (evaluations, probes, calibrations).
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Lines:
 def appending(path: Path, busy: str) -> Iterator[Lines]:
     """The file, without a torn last line, opened for appending by this process alone.
 
-    Raises IndexLockedError if another process has it (`busy` says what to do then), ResourceError if it cannot be written.
+    Raises IndexLockedError if another process has it (`busy` says what to do then), ResourceError if it cannot be
+    written.
     """
     try:
         held = FileLock(path.with_name(f".{path.stem}.lock")).acquire(timeout=0)
@@ -63,11 +65,15 @@ def appending(path: Path, busy: str) -> Iterator[Lines]:
 
 
 def _unwritable(path: Path, error: OSError) -> ResourceError:
-    return ResourceError(f"{path} cannot be written: {error.strerror}.", "Free space or give another place, then --resume.")
+    return ResourceError(
+        f"{path} cannot be written: {error.strerror}.", "Free space or give another place, then --resume."
+    )
 
 
 def drop_torn_line(path: Path) -> None:
-    """Cut what a kill left after the last newline, so that the next line starts on its own; a file that is not there stays so."""
+    """Cut what a kill left after the last newline, so that the next line starts on its own; a file that is not there
+    stays so.
+    """
     if not path.exists():
         return
     body = path.read_bytes()

@@ -1,8 +1,9 @@
 """The schemas of memory.db and chats.db, and how a file gets from one version to the next.
 
-Owns: opening a file at the right version (backup first), refusing to write a newer one, and what happens to a damaged one.
-Does not own: connections (sqlite_file), backups (backups). The SQL stands beside this file in schema/.
-Versions are sqlite-utils Migrations; PRAGMA user_version repeats the number so that a current file opens without that import.
+Owns: opening a file at the right version (backup first), refusing to write a newer one, and what happens to a damaged
+one.
+Does not own: connections (sqlite_file), backups (backups). The SQL stands beside this file in schema/. Versions are
+sqlite-utils Migrations; PRAGMA user_version repeats the number so that a current file opens without that import.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ def objects(schema: Schema) -> frozenset[str]:
 
 
 def _names(store: Store) -> list[str]:
-    return [row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlite_%'")]
+    return [
+        row[0]
+        for row in store.rows(
+            "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE '_sqlite_%'"
+        )
+    ]
 
 
 def _apply(store: Store, schema: Schema) -> None:
@@ -78,7 +84,9 @@ def _apply(store: Store, schema: Schema) -> None:
                 db.conn.execute(statement)
 
         migrations(name=file.stem)(run)
-    with store.write() as connection:  # BEGIN IMMEDIATE before apply() looks at what is pending: two starts at once must not both run
+    with (
+        store.write() as connection
+    ):  # BEGIN IMMEDIATE before apply() looks at what is pending: two starts at once must not both run
         migrations.apply(Database(connection))
         connection.execute(f"PRAGMA application_id={schema.application_id}")
         connection.execute(f"PRAGMA user_version={len(schema.files)}")
@@ -98,7 +106,9 @@ def open_store(path: Path | None, schema: Schema, *, guarded: bool | None = None
         if version == len(schema.files):
             _check_daily(store)
     except sqlite3.OperationalError as error:  # locked, or no room: nothing is wrong with the file
-        raise MemoryStoreError(f"{path} cannot be read: {error}.", "Try again when no other MindChat is busy.") from error
+        raise MemoryStoreError(
+            f"{path} cannot be read: {error}.", "Try again when no other MindChat is busy."
+        ) from error
     except sqlite3.DatabaseError as error:
         return _restore(store, schema, str(error))
     if version > len(schema.files):
@@ -117,8 +127,12 @@ def _inspect(store: Store, schema: Schema) -> int:
     connection = store.connection
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    if owner not in (0, schema.application_id) or (owner == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]):
-        raise MemoryStoreError(f"{store.path} is not MindChat's database.", "Move it away, or set MINDCHAT_HOME to another folder.")
+    if owner not in (0, schema.application_id) or (
+        owner == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    ):
+        raise MemoryStoreError(
+            f"{store.path} is not MindChat's database.", "Move it away, or set MINDCHAT_HOME to another folder."
+        )
     return version
 
 
@@ -133,10 +147,15 @@ def _migrate(store: Store, schema: Schema) -> None:
         if version:
             backup(store, f"v{version}")
         _apply(store, schema)
-        stamp_of(store.path).touch(mode=0o600)  # just made or migrated: the first check, with its backup, comes tomorrow
+        stamp_of(store.path).touch(
+            mode=0o600
+        )  # just made or migrated: the first check, with its backup, comes tomorrow
         missing = objects(schema) - set(_names(store))
     if missing:  # table.transform() of a migration can drop FTS triggers
-        raise MemoryStoreError(f"{store.label} lacks {', '.join(sorted(missing))} after its migration.", f"Restore {store.path.parent / 'backups'}.")
+        raise MemoryStoreError(
+            f"{store.label} lacks {', '.join(sorted(missing))} after its migration.",
+            f"Restore {store.path.parent / 'backups'}.",
+        )
 
 
 def _check_daily(store: Store) -> None:
@@ -176,5 +195,7 @@ def _restore(store: Store, schema: Schema, reason: str) -> Store:
             target.close()
         os.chmod(path, 0o600)
     restored = open_store(path, schema, guarded=store.guarded)
-    restored.notices.append(f"{path.name} was damaged; {good.name} was restored, the damaged file is {Path(aside).name}.")
+    restored.notices.append(
+        f"{path.name} was damaged; {good.name} was restored, the damaged file is {Path(aside).name}."
+    )
     return restored

@@ -18,9 +18,11 @@ from mindchat.text.addresses import ADDRESSES, holds_secret
 
 
 def save_setting(path: Path, key: str, value: str) -> None:
-    """Write `section.name` with the value as the user typed it. Raises ConfigError if the file or the value is wrong; OSError.
+    """Write `section.name` with the value as the user typed it. Raises ConfigError if the file or the value is wrong;
+    OSError.
 
-    RefusedError for an address that carries a password: this file is read, copied and shown more often than a user expects.
+    RefusedError for an address that carries a password: this file is read, copied and shown more often than a user
+    expects.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
@@ -40,6 +42,8 @@ def save_setting(path: Path, key: str, value: str) -> None:
         if tomlkit.parse(written)[section][name] != converted:
             raise ConfigError(f"{path} could not take {key}.", "Write the setting into the file by hand.")
     except (TOMLKitError, UnicodeDecodeError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} cannot be changed: {error}.", "`mindchat config validate` names the faults of the file.") from error
+        raise ConfigError(
+            f"{path} cannot be changed: {error}.", "`mindchat config validate` names the faults of the file."
+        ) from error
     private(path.parent)
     write_atomic(path, written)

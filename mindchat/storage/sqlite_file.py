@@ -2,7 +2,8 @@
 
 Owns: the import of the SQLite driver, PRAGMAs, one connection a thread, write transactions, locking, compaction.
 Does not own: the schema and its versions (migrations.py), or what stands in the tables.
-Source: SQLite "Write-Ahead Logging" (the WAL-reset bug is in 3.7.0 to 3.51.2; fixed in 3.51.3, 3.50.7 and 3.44.6); measurements in MEASUREMENTS.md.
+Source: SQLite "Write-Ahead Logging" (the WAL-reset bug is in 3.7.0 to 3.51.2; fixed in 3.51.3, 3.50.7 and 3.44.6);
+measurements in MEASUREMENTS.md.
 """
 
 from __future__ import annotations
@@ -56,11 +57,18 @@ def network_filesystem(folder: Path, mounts: str = "/proc/self/mounts") -> bool:
 
 
 def _connect(path: Path | None, readonly: bool, guarded: bool) -> sqlite3.Connection:
-    # No autocommit=…: sqlite-utils refuses such connections. check_same_thread off: close() is called by one thread for all.
+    # No autocommit=…: sqlite-utils refuses such connections. check_same_thread off: close() is called by one thread for
+    # all.
     connection = sqlite3.connect(str(path) if path else ":memory:", timeout=LOCK_SECONDS, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.isolation_level = None
-    settings = ["foreign_keys=ON", "recursive_triggers=ON", f"busy_timeout={int(LOCK_SECONDS * 1000)}", "synchronous=FULL", "secure_delete=ON"]
+    settings = [
+        "foreign_keys=ON",
+        "recursive_triggers=ON",
+        f"busy_timeout={int(LOCK_SECONDS * 1000)}",
+        "synchronous=FULL",
+        "secure_delete=ON",
+    ]
     settings += ["temp_store=MEMORY", "journal_size_limit=16777216"]
     if guarded:
         settings.append("wal_autocheckpoint=0")
@@ -76,7 +84,9 @@ def _connect(path: Path | None, readonly: bool, guarded: bool) -> sqlite3.Connec
 
 
 class Store:
-    """A database file (or, with path None, one in RAM that lives as long as the object). Safe to use from several threads."""
+    """A database file (or, with path None, one in RAM that lives as long as the object). Safe to use from several
+    threads.
+    """
 
     def __init__(self, path: Path | None, *, guarded: bool | None = None) -> None:
         self.path = path
@@ -111,7 +121,9 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """The file lock that migrations, VACUUM and restore hold; re-entrant within a thread. Raises MemoryStoreError after 10 s."""
+        """The file lock that migrations, VACUUM and restore hold; re-entrant within a thread. Raises MemoryStoreError
+        after 10 s.
+        """
         if self._lock is None:
             with self._mutex:
                 yield
@@ -119,7 +131,9 @@ class Store:
         try:
             self._lock.acquire(poll_interval=0.002)
         except Timeout as error:
-            raise MemoryStoreError(f"{self.label} is locked by another MindChat.", "Try again when it has finished.") from error
+            raise MemoryStoreError(
+                f"{self.label} is locked by another MindChat.", "Try again when it has finished."
+            ) from error
         try:
             yield
         finally:
@@ -143,8 +157,13 @@ class Store:
             if fresh:  # created by us with the right mode, before SQLite can create it with the umask's
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             connection = _connect(self.path, self.readonly, self.guarded)
-        except (OSError, sqlite3.OperationalError) as error:  # damage is another DatabaseError and passes: open_store() restores
-            raise MemoryStoreError(f"{self.path} cannot be opened: {error}.", "Check the folder's permissions and free space.") from error
+        except (
+            OSError,
+            sqlite3.OperationalError,
+        ) as error:  # damage is another DatabaseError and passes: open_store() restores
+            raise MemoryStoreError(
+                f"{self.path} cannot be opened: {error}.", "Check the folder's permissions and free space."
+            ) from error
         with self._mutex:
             dead = [key for key, (thread, _) in self._open.items() if not thread.is_alive()]
             for key in dead:
@@ -158,13 +177,17 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """The only way to write: BEGIN IMMEDIATE … COMMIT, rolled back on any exception; nested use joins the outer transaction.
+        """The only way to write: BEGIN IMMEDIATE … COMMIT, rolled back on any exception; nested use joins the outer
+        transaction.
 
         A deferred BEGIN that becomes a writer fails at once with SQLITE_BUSY_SNAPSHOT instead of waiting.
         Raises MemoryStoreError if the file is read only, locked for 10 s, full or damaged.
         """
         if self.readonly:
-            raise MemoryStoreError(f"{self.label} was written by a newer MindChat.", "It is open read only; update MindChat to write to it.")
+            raise MemoryStoreError(
+                f"{self.label} was written by a newer MindChat.",
+                "It is open read only; update MindChat to write to it.",
+            )
         guard = self.locked() if self.guarded else (self._mutex if self._memory is not None else nullcontext())
         with guard:
             with self._explained():
@@ -178,7 +201,9 @@ class Store:
                 yield connection
             except BaseException as error:
                 connection.rollback()
-                if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not isinstance(error, sqlite3.IntegrityError):
+                if isinstance(error, sqlite3.OperationalError | sqlite3.DatabaseError) and not isinstance(
+                    error, sqlite3.IntegrityError
+                ):
                     raise self._explain(error) from error
                 raise
             with self._explained():
@@ -200,7 +225,9 @@ class Store:
         if self.path is not None and _is_damage(error):
             stamp_of(self.path).unlink(missing_ok=True)  # the next start checks the file, and restores a backup
             return MemoryStoreError(f"{self.label} is damaged: {error}.", "Start MindChat again: it restores a backup.")
-        return MemoryStoreError(f"{self.label} cannot be written: {error}.", "mindchat doctor says what is wrong with it.")
+        return MemoryStoreError(
+            f"{self.label} cannot be written: {error}.", "mindchat doctor says what is wrong with it."
+        )
 
     def rows(self, sql: str, parameters: Any = ()) -> list[sqlite3.Row]:
         """All rows of a read. Raises MemoryStoreError if the file is damaged or locked."""
@@ -225,7 +252,8 @@ class Store:
         return 0 if self.path is None else _size(self.path) + _size(Path(f"{self.path}-wal"))
 
     def compact(self, *tables: str) -> bool:
-        """Leave no deleted byte behind: FTS postings merged, WAL truncated, pages rebuilt. Cannot run inside a transaction.
+        """Leave no deleted byte behind: FTS postings merged, WAL truncated, pages rebuilt. Cannot run inside a
+        transaction.
 
         False: another connection reads or writes, so that old pages are still in the file or its WAL.
         """

@@ -1,7 +1,7 @@
 """The boundary: text from models, documents, file names and memory becomes harmless to a terminal, once.
 
-Owns: which characters never pass. Does not own: markup (the screens never parse dynamic text as markup).
-Dropped: C0 controls but newline and tab, DEL, C1, escape sequences (CSI, OSC, DCS, APC, PM, SOS and two-byte ones), lone carriage
+Owns: which characters never pass. Does not own: markup (the screens never parse dynamic text as markup). Dropped: C0
+controls but newline and tab, DEL, C1, escape sequences (CSI, OSC, DCS, APC, PM, SOS and two-byte ones), lone carriage
 returns, bidirectional overrides and isolates. CRLF becomes LF.
 """
 
@@ -11,13 +11,18 @@ import re
 
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_][^\x07\x1b\x90\x98\x9b-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC with their string, which opens no other one:
+    # OSC, DCS, SOS, PM, APC with their string, which opens no other one:
+    r"|\x1b[\]PX^_][^\x07\x1b\x90\x98\x9b-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x9b[0-?]*[ -/]*[@-~]"  # C1 CSI
-    r"|[\x9d\x90\x98\x9e\x9f][^\x07\x1b\x90\x98\x9b-\x9f]*(?:\x07|\x1b\\|\x9c)"  # so scanning is linear, however many are left open
+    # so scanning is linear, however many are left open
+    r"|[\x9d\x90\x98\x9e\x9f][^\x07\x1b\x90\x98\x9b-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]",  # two-byte escapes
     re.DOTALL,
 )
-_OPEN = re.compile(r"(?:\x1b(?:[\]PX^_][^\x07\x9c]*|\[[0-?]*[ -/]*|[ -/]*)?|\x9b[0-?]*[ -/]*|[\x9d\x90\x98\x9e\x9f][^\x07\x9c]*|\r)\Z", re.DOTALL)
+_OPEN = re.compile(
+    r"(?:\x1b(?:[\]PX^_][^\x07\x9c]*|\[[0-?]*[ -/]*|[ -/]*)?|\x9b[0-?]*[ -/]*|[\x9d\x90\x98\x9e\x9f][^\x07\x9c]*|\r)\Z",
+    re.DOTALL,
+)
 _DROPPED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\ufeff\ud800-\udfff]")
 MAX_OPEN = 4096
 """Longest unfinished sequence that is waited for; a longer one is no sequence but an attempt to hide text."""

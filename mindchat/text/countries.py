@@ -1,7 +1,7 @@
 """Countries and the adjectives that stand for them: "France" is stated by "a French director".
 
-Owns: the table. Does not own: where it applies (grounding.py: the relations of citizenship and origin only). Adjectives that mean several countries
-(Korean, Irish of the North) are left with the one that a reader would name first, or out.
+Owns: the table. Does not own: where it applies (grounding.py: the relations of citizenship and origin only). Adjectives
+that mean several countries (Korean, Irish of the North) are left with the one that a reader would name first, or out.
 """
 
 from __future__ import annotations

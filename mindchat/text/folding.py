@@ -1,7 +1,8 @@
 """One folding for texts, names and queries, so that "zulawski" finds "Żuławski".
 
-Owns: fold(), names' normal form, FTS text and FTS queries, and finding folded text at exact offsets. Does not own: storage.
-Folding: NFKC, case folded, Latin accents stripped, letters without decomposition mapped (ł→l, ø→o), dashes and quotes unified, white space collapsed.
+Owns: fold(), names' normal form, FTS text and FTS queries, and finding folded text at exact offsets. Does not own:
+storage. Folding: NFKC, case folded, Latin accents stripped, letters without decomposition mapped (ł→l, ø→o), dashes and
+quotes unified, white space collapsed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def _fold_character(character: str) -> str:
         return "-"
     if character in _QUOTES:
         return '"' if character in "“”„‟″«»＂" else "'"
-    if "\u3040" <= character <= "\u30ff" or "\uff65" <= character <= "\uff9f":  # voiced kana are letters of their own, not accents
+    if (
+        "\u3040" <= character <= "\u30ff" or "\uff65" <= character <= "\uff9f"
+    ):  # voiced kana are letters of their own, not accents
         return unicodedata.normalize("NFKC", character)
     parts = unicodedata.normalize("NFKD", character).casefold()
     kept = "".join(_LETTERS.get(part, part) for part in parts if not _MARKS.match(part))
@@ -44,7 +47,11 @@ _ARTICLE = re.compile(r"^(?:the|a|an) (?=\S)")
 
 def fold(text: str) -> str:
     """The folded text; searching in it is insensitive to case, accents, dashes, quotes and white space."""
-    folded = text.lower() if text.isascii() else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(_TABLE))
+    folded = (
+        text.lower()
+        if text.isascii()
+        else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(_TABLE))
+    )
     return _SPACES.sub(" ", folded).strip()
 
 
@@ -79,10 +86,14 @@ STOP = frozenset(_STOP_WORDS.split())
 
 
 def search_query(text: str, drop: frozenset[str] = frozenset()) -> str:
-    """An FTS5 expression that any content word may match; "" if there is none. Words of `drop` (predicates) match too many rows."""
+    """An FTS5 expression that any content word may match; "" if there is none. Words of `drop` (predicates) match too
+    many rows.
+    """
     folded = fold(text)
     words = dict.fromkeys(
-        word for word in re.findall(r"\w+", folded) if word not in STOP and word not in drop and (len(word) > 1 or not word.isascii())
+        word
+        for word in re.findall(r"\w+", folded)
+        if word not in STOP and word not in drop and (len(word) > 1 or not word.isascii())
     )
     return " OR ".join(f'"{word}"' for word in [*words, *dict.fromkeys(_bigrams(folded))][:24])
 
@@ -104,7 +115,9 @@ def folded_with_offsets(text: str) -> tuple[str, list[int]]:
 
 
 def find_all(text: str, words: str) -> list[tuple[int, int, bool]]:
-    """Every whole-word place of `words` in `text` as (start, end, exact); exact: text[start:end] == words. Exact ones first."""
+    """Every whole-word place of `words` in `text` as (start, end, exact); exact: text[start:end] == words. Exact ones
+    first.
+    """
     needle = fold(words)
     if not needle:
         return []
@@ -112,7 +125,9 @@ def find_all(text: str, words: str) -> list[tuple[int, int, bool]]:
     found, at = [], haystack.find(needle)
     while at >= 0:
         end = at + len(needle)
-        edge = (at == 0 or not (haystack[at - 1].isalnum() and needle[0].isalnum() and haystack[at - 1].isascii())) and (
+        edge = (
+            at == 0 or not (haystack[at - 1].isalnum() and needle[0].isalnum() and haystack[at - 1].isascii())
+        ) and (
             end == len(haystack) or not (haystack[end].isalnum() and needle[-1].isalnum() and haystack[end].isascii())
         )
         if edge:

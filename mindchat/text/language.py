@@ -1,4 +1,5 @@
-"""What is particular to a language: stop words, abbreviations, sentence ends, cues. English is complete; others are data files.
+"""What is particular to a language: stop words, abbreviations, sentence ends, cues. English is complete; others are
+data files.
 
 Owns: Language and its rules over text. Does not own: tokens, scores, stemming (the index has its own analyser).
 """
@@ -28,19 +29,36 @@ class FollowWords:
             return frozenset(str(data.get(name, "")).split())
 
         self.asking, self.prepositions = known("asking"), known("prepositions")
-        self.person_words, self.place_words, self.thing_words = known("person_words"), known("place_words"), known("thing_words")
+        self.person_words, self.place_words, self.thing_words = (
+            known("person_words"),
+            known("place_words"),
+            known("thing_words"),
+        )
         self.other_words, self.subject_words = known("other_words"), known("subject_words")
         self.place_nouns, self.person_verbs = known("place_nouns"), known("person_verbs")
-        self.male, self.female, self.things, self.plural = known("male"), known("female"), known("things"), known("plural")
+        self.male, self.female, self.things, self.plural = (
+            known("male"),
+            known("female"),
+            known("things"),
+            known("plural"),
+        )
         self.places, self.determiners = known("places"), known("determiners")
         self.possessives, self.objects = known("possessives"), known("objects")
         self.female_words, self.male_words = known("female_words"), known("male_words")
         self.persons = self.male | self.female
         self.all = self.persons | self.things | self.plural | self.places | self.determiners
         self.before_names, self.be, self.articles = known("before_names"), known("be"), known("articles")
-        self.the, self.pair, self.pair_as = str(data.get("the", "")), str(data.get("pair", "")), str(data.get("pair_as", ""))
+        self.the, self.pair, self.pair_as = (
+            str(data.get("the", "")),
+            str(data.get("pair", "")),
+            str(data.get("pair_as", "")),
+        )
         self.past, self.passive = str(data.get("past", "")), str(data.get("passive", ""))
-        self.of, self.inside, self.both_join = str(data.get("of", "")), str(data.get("inside", "")), str(data.get("both_join", ""))
+        self.of, self.inside, self.both_join = (
+            str(data.get("of", "")),
+            str(data.get("inside", "")),
+            str(data.get("both_join", "")),
+        )
         self.participles: Mapping[str, str] = data.get("participles", {})
 
 
@@ -66,10 +84,11 @@ class Language:
     # ── sentences ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def first_end(self, text: str, *, closed: bool = False) -> int | None:
-        """Offset just after the first sentence of `text`, or None if it is not surely over. Blanks after it belong to the next one.
+        """Offset just after the first sentence of `text`, or None if it is not surely over. Blanks after it belong to
+        the next one.
 
-        A line break ends a sentence. A full stop ends it only once the next word is seen (or the text is `closed`), so that
-        "St. Louis", "J. R. Smith" and "3.5" stay whole.
+        A line break ends a sentence. A full stop ends it only once the next word is seen (or the text is `closed`), so
+        that "St. Louis", "J. R. Smith" and "3.5" stay whole.
         """
         start = len(text) - len(text.lstrip())
         newline = text.find("\n", start)
@@ -106,7 +125,9 @@ class Language:
         return any(c.isalnum() for c in bare) and bare not in self.stop_words and stem not in self.stop_words
 
     def key(self, query: str) -> frozenset[str]:
-        """A query as the set of its folded content words: to an index, "Who is X?" and "Who was X?" are the same question."""
+        """A query as the set of its folded content words: to an index, "Who is X?" and "Who was X?" are the same
+        question.
+        """
         found = re.findall(r"\w+", query.casefold())
         return frozenset(word for word in found if self.content(word)) or frozenset(found)
 
@@ -135,7 +156,9 @@ class Language:
     def comparison(self, question: str) -> bool:
         """Whether a question compares things (a cue word and two candidates, or a yes/no over both)."""
         folded = f" {question.casefold()} "
-        return any(f" {cue.lstrip()}" in folded for cue in self.comparison_cues) and any(joiner in folded for joiner in self.joiners)
+        return any(f" {cue.lstrip()}" in folded for cue in self.comparison_cues) and any(
+            joiner in folded for joiner in self.joiners
+        )
 
 
 @cache
@@ -149,7 +172,10 @@ def language(code: str) -> Language:
     """The language of a code such as "en"; raises ConfigError naming those that exist."""
     if code not in _known():
         known = ", ".join(sorted(_known()))
-        raise ConfigError(f"There is no language {code!r}.", f"engine.language can be {known}; more are data files in mindchat/text/languages.")
+        raise ConfigError(
+            f"There is no language {code!r}.",
+            f"engine.language can be {known}; more are data files in mindchat/text/languages.",
+        )
     return Language(code)
 
 

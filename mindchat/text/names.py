@@ -1,7 +1,7 @@
 """Names in plain text without a model: capitalised runs, quoted titles, years and dates.
 
-Owns: find_names, find_numbers. Does not own: what they are used for: the fallback when a model's extraction cannot be parsed (entities), the
-candidates of a grounded short answer (engine).
+Owns: find_names, find_numbers. Does not own: what they are used for: the fallback when a model's extraction cannot be
+parsed (entities), the candidates of a grounded short answer (engine).
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ _JOIN = r"(?:of|the|de|del|della|di|da|du|des|la|le|van|von|der|den|zu|al|el|ibn
 _RUN = re.compile(rf"{_WORD}(?:\s+(?:{_JOIN}\s+){{0,3}}{_WORD})*")
 _QUOTED = re.compile(r"[\"“«‘]([^\"”»’]{2,60})[\"”»’]")
 _DATE = re.compile(
-    r"\b\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)(?: \d{3,4})?\b"
-    r"|\b(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2},? \d{3,4}\b|\b1\d{3}\b|\b20\d{2}\b"
+    r"\b\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)(?:"
+    r" \d{3,4})?\b"
+    r"|\b(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2},?"
+    r" \d{3,4}\b|\b1\d{3}\b|\b20\d{2}\b"
 )
-_NUMBER = re.compile(r"(?<![\w.,/-])\d+(?:[.,]\d+)*(?:\s?%|\s(?:thousand|million|billion|percent|per cent)\b)?(?![\w/-])")
+_NUMBER = re.compile(
+    r"(?<![\w.,/-])\d+(?:[.,]\d+)*(?:\s?%|\s(?:thousand|million|billion|percent|per cent)\b)?(?![\w/-])"
+)
 _CJK = re.compile(r"[《「『]([^》」』]{1,40})[》」』]|[ァ-ヶー]{2,}(?:・[ァ-ヶー]+)*")
 
 
@@ -47,10 +51,16 @@ def find_names(text: str, words: Language) -> list[tuple[str, int, int, str]]:
         if start < end:
             add(start, end, "name")
     seen: set[str] = set()
-    unique = [item for item in sorted(found, key=lambda item: item[1]) if not (item[0].casefold() in seen or seen.add(item[0].casefold()))]  # type: ignore[func-returns-value]
+    unique = []
+    for item in sorted(found, key=lambda item: item[1]):
+        if item[0].casefold() not in seen:
+            seen.add(item[0].casefold())
+            unique.append(item)
     return unique
 
 
 def find_numbers(text: str) -> list[tuple[str, int, int]]:
-    """(text, start, end) of each free-standing number in digits, with its sign of magnitude ("3.4 million", "12 %"), in text order."""
+    """(text, start, end) of each free-standing number in digits, with its sign of magnitude ("3.4 million", "12 %"), in
+    text order.
+    """
     return [(match[0], *match.span()) for match in _NUMBER.finditer(text)]

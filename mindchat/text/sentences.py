@@ -1,6 +1,7 @@
 """Where sentences end: one rule for text that streams in, for passages, for the index and for memory.
 
-Owns: the marks that end a sentence, and what speaks against them: an abbreviation, an initial, a small letter that follows.
+Owns: the marks that end a sentence, and what speaks against them: an abbreviation, an initial, a small letter that
+follows.
 Does not own: abbreviations of a language (language.py).
 Time is linear in the text: each run of marks is tried once, and the look back is bounded.
 """
@@ -20,7 +21,9 @@ _LONGEST = 16
 
 
 def is_end(text: str, match: re.Match[str], end: int, abbreviations: Set[str]) -> bool | None:
-    """Whether the marks end a sentence; None: the text up to `end` does not tell, because the next word is not there yet."""
+    """Whether the marks end a sentence; None: the text up to `end` does not tell, because the next word is not there
+    yet.
+    """
     if match[0][0] in "。！？":
         return True
     at = match.end()
@@ -54,7 +57,9 @@ def marks(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     return _MARKS.finditer(text, start, end)
 
 
-def sentence_spans(text: str, abbreviations: Set[str], start: int = 0, end: int | None = None, *, lines: bool = True) -> Iterator[Span]:
+def sentence_spans(
+    text: str, abbreviations: Set[str], start: int = 0, end: int | None = None, *, lines: bool = True
+) -> Iterator[Span]:
     """Spans of all sentences of text[start:end] in order, without the white space around them, none empty.
 
     `lines`: a line break ends a sentence; else lines are wrapped text, and only a mark or the end of the text ends one.

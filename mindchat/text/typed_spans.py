@@ -1,7 +1,7 @@
 """Finding names, dates and numbers in a text, and normalising them, without any model.
 
-Owns: typed spans, type checks, ISO dates. Does not own: what a span means (grounding.py).
-Heuristics for Latin scripts and CJK: runs of capitalised words joined by particles, quoted titles, dates and numbers by pattern.
+Owns: typed spans, type checks, ISO dates. Does not own: what a span means (grounding.py). Heuristics for Latin scripts
+and CJK: runs of capitalised words joined by particles, quoted titles, dates and numbers by pattern.
 """
 
 from __future__ import annotations
@@ -12,7 +12,20 @@ from collections.abc import Iterator
 from mindchat.text.folding import STOP, fold, norm
 from mindchat.values import Span
 
-_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
+_MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH},? \d{{3,4}}"
@@ -20,10 +33,17 @@ _DATE = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?: (?:million|billion|thousand))?\b")
 _WORD = re.compile(r"[^\W_]+(?:[.'’\-–&][^\W_]+)*\.?")
-_JOIN = frozenset("of the de da di do du des del della der den van von al el la le les bin ibn y e i and & zu zur af av ter ten d'".split())  # noqa: SIM905
+_JOIN = frozenset(  # particles inside names
+    """
+    of the de da di do du des del della der den van von al el la le les bin ibn y e i and & zu zur af av
+    ter ten d'
+    """.split()  # noqa: SIM905
+)
 _QUOTED = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|《([^》\n]{2,80})》|「([^」\n]{2,80})」")
 _CJK = re.compile(r"[\u30a0-\u30ff]{2,}(?:・[\u30a0-\u30ff]{2,})*|[\u3400-\u9fff]{2,12}")
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Sr|Jr|Prof|Gen|Col|Lt|vs|No|Vol|Inc|Ltd|Co|Corp|ca|c|b|d|e\.g|i\.e|[A-Z])\.)$")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Sr|Jr|Prof|Gen|Col|Lt|vs|No|Vol|Inc|Ltd|Co|Corp|ca|c|b|d|e\.g|i\.e|[A-Z])\.)$"
+)
 _DEMONYMS = frozenset(
     norm(word)
     for word in [
@@ -117,7 +137,10 @@ _DEMONYMS = frozenset(
         "Muslim",
     ]
 )
-_ROLES = "actor|actress|director|filmmaker|singer|writer|author|king|queen|president|prime minister|producer|composer|politician"
+_ROLES = (
+    "actor|actress|director|filmmaker|singer|writer|author|king|queen|president|prime"
+    " minister|producer|composer|politician"
+)
 
 
 def dates(text: str) -> list[Span]:
@@ -204,7 +227,11 @@ def iso_date(text: str) -> str | None:
         return None
     month = next((i for i, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}\b", folded)), 0)
     day = re.search(r"\b(\d{1,2})(?:st|nd|rd|th)?\b", folded[: year.start()])
-    parts = [f"{int(year[1]):04d}"] + ([f"{month:02d}"] if month else []) + ([f"{int(day[1]):02d}"] if month and day else [])
+    parts = (
+        [f"{int(year[1]):04d}"]
+        + ([f"{month:02d}"] if month else [])
+        + ([f"{int(day[1]):02d}"] if month and day else [])
+    )
     return "-".join(parts)
 
 
@@ -222,7 +249,10 @@ def type_ok(text: str, kind: str) -> bool:
     folded = fold(text)
     if not norm(text) or len(text) > 80 or len(text.split()) > 12 or folded in STOP:
         return False
-    if re.search(r"\b(?:today|yesterday|tomorrow|now|currently|recently|(?:last|next|this) (?:day|week|month|year|night))\b", folded):
+    if re.search(
+        r"\b(?:today|yesterday|tomorrow|now|currently|recently|(?:last|next|this) (?:day|week|month|year|night))\b",
+        folded,
+    ):
         return False
     if kind == "date":
         return iso_date(text) is not None
@@ -237,6 +267,10 @@ def type_ok(text: str, kind: str) -> bool:
     if kind == "person":
         plain = [word for word in text.split() if word[0].islower() and word.casefold().strip(",.") not in _JOIN]
         return (
-            name and not plain and norm(text) not in _DEMONYMS and not re.search(r"\d", text) and not re.fullmatch(rf"(?:the )?(?:{_ROLES})", folded)
+            name
+            and not plain
+            and norm(text) not in _DEMONYMS
+            and not re.search(r"\d", text)
+            and not re.fullmatch(rf"(?:the )?(?:{_ROLES})", folded)
         )
     return name and not (kind == "place" and re.fullmatch(r"[\d,. ]+", text) is not None)

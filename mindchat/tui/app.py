@@ -81,7 +81,9 @@ class MindChatApp(App[int]):
             self.notify(f"There is no theme {self._wanted_theme}; see the palette (Ctrl+P).", severity="warning")
         loop = asyncio.get_running_loop()
         for name in ("SIGTERM", "SIGHUP"):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError, AttributeError):  # Windows, or not the main thread
+            with contextlib.suppress(
+                NotImplementedError, ValueError, RuntimeError, AttributeError
+            ):  # Windows, or not the main thread
                 loop.add_signal_handler(getattr(signal, name), self._told_to_end)
 
     def on_ready(self) -> None:
@@ -93,7 +95,13 @@ class MindChatApp(App[int]):
         self.leave()
 
     def notify(
-        self, message: str, *, title: str = "", severity: SeverityLevel = "information", timeout: float | None = None, markup: bool = False
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
     ) -> None:
         """A toast; never parsed as markup, whoever asks."""
         super().notify(clean(message), title=clean(title), severity=severity, timeout=timeout, markup=False)
@@ -183,7 +191,9 @@ class MindChatApp(App[int]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: Textual's own entries that make sense here, then ours."""
         kept = ("theme", "quit", "maximize", "minimize", "screenshot")
-        yield from (command for command in super().get_system_commands(screen) if command.title.lower().startswith(kept))
+        yield from (
+            command for command in super().get_system_commands(screen) if command.title.lower().startswith(kept)
+        )
         from mindchat.tui.palette import entries
 
         yield from entries(self)
@@ -200,8 +210,8 @@ def run(
 ) -> int:
     """Show the chat until the user leaves; the exit code (errors.py).
 
-    `make_session` runs in the engine thread after the first frame. `state`: folder of prompt history, draft and last-copy.txt; None: nothing is
-    written. `keymap`: binding id → keys.
+    `make_session` runs in the engine thread after the first frame. `state`: folder of prompt history, draft and
+    last-copy.txt; None: nothing is written. `keymap`: binding id → keys.
     """
     app = MindChatApp(make_session, theme=theme, fps=fps, state=state, keymap=keymap)
     try:

@@ -1,8 +1,8 @@
 """The bridge between the screens' event loop and the one engine thread.
 
-Owns: the thread, its queue of jobs, cancelling, batching of events (at most `fps` messages a second). Does not own: what the news means.
-The session is made and used in the engine thread only. A thread cannot be stopped from outside, hence Cancel; it is a daemon, so that
-quitting never waits for it longer than join() allows.
+Owns: the thread, its queue of jobs, cancelling, batching of events (at most `fps` messages a second). Does not own:
+what the news means. The session is made and used in the engine thread only. A thread cannot be stopped from outside,
+hence Cancel; it is a daemon, so that quitting never waits for it longer than join() allows.
 """
 
 from __future__ import annotations
@@ -101,7 +101,12 @@ def failure(error: BaseException) -> TurnFailed:
     if isinstance(error, MindChatError):
         return TurnFailed(error.code, error.message, error.hint, error.exit_code)
     log.error("unexpected error", exc_info=error)
-    return TurnFailed("bug", f"Something went wrong inside MindChat: {type(error).__name__}: {error}", "The log has the details (Ctrl+L).", 1)
+    return TurnFailed(
+        "bug",
+        f"Something went wrong inside MindChat: {type(error).__name__}: {error}",
+        "The log has the details (Ctrl+L).",
+        1,
+    )
 
 
 def read_view(session: Session) -> SessionView:
@@ -128,9 +133,13 @@ def read_view(session: Session) -> SessionView:
 
 
 class Batcher:
-    """Collects events and hands them over on the loop's thread, at most `fps` times a second, also if no further event comes."""
+    """Collects events and hands them over on the loop's thread, at most `fps` times a second, also if no further event
+    comes.
+    """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[int, tuple[Event, ...]], object], fps: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, deliver: Callable[[int, tuple[Event, ...]], object], fps: float
+    ) -> None:
         self._loop, self._deliver, self._pause = loop, deliver, 1.0 / fps
         self._lock = threading.Lock()
         self._waiting: list[tuple[int, Event]] = []
@@ -168,7 +177,14 @@ def call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., object], 
 class Bridge:
     """The engine thread as the screens see it. All methods but those of the thread itself belong to the loop's thread."""
 
-    def __init__(self, make_session: Callable[[], Session], post: Callable[[Message], object], *, fps: float = 10.0, load: bool = True) -> None:
+    def __init__(
+        self,
+        make_session: Callable[[], Session],
+        post: Callable[[Message], object],
+        *,
+        fps: float = 10.0,
+        load: bool = True,
+    ) -> None:
         self._make, self._post, self._fps, self._load_first = make_session, post, fps, load
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._session: Session | None = None
@@ -225,7 +241,9 @@ class Bridge:
         return await future
 
     def cancel(self) -> None:
-        """Ask whatever is running to stop; before the engine thread has come to it, the oldest that waits: nothing asked to stop may start."""
+        """Ask whatever is running to stop; before the engine thread has come to it, the oldest that waits: nothing
+        asked to stop may start.
+        """
         running = self._running
         wanted = running if running is not None else min(list(self._cancels), default=None)
         if wanted is not None and (cancel := self._cancels.get(wanted)) is not None:
@@ -247,7 +265,9 @@ class Bridge:
         return self._thread is None or not self._thread.is_alive()
 
     def _put(self, job: Callable[[], None] | None) -> None:
-        """Queue a job; what is read ahead makes way at the next prefill chunk. In this order: _read_ahead() looks the other way round."""
+        """Queue a job; what is read ahead makes way at the next prefill chunk. In this order: _read_ahead() looks the
+        other way round.
+        """
         self._jobs.put(job)
         self._ahead.set()
 
@@ -285,7 +305,7 @@ class Bridge:
             self._tell(SessionChanged(read_view(session)))
             for text in session.take_notices():
                 self._tell(Told(text))
-        except Exception as error:  # noqa: BLE001 - the thread's edge: a store that cannot be read must not end the thread
+        except Exception as error:  # noqa: BLE001 - the thread's edge: a store that cannot be read is told
             self._tell(StartFailed(failure(error), fatal=False))
 
     def _begin(self) -> None:
@@ -326,7 +346,9 @@ class Bridge:
             self._tell(StartFailed(failure(error), fatal=False))
 
     def _read_ahead(self, session: Session) -> None:
-        """While nobody waits: what every question of these settings begins with. Once for each; a turn reads the rest itself."""
+        """While nobody waits: what every question of these settings begins with. Once for each; a turn reads the rest
+        itself.
+        """
         self._ahead = cancel = Cancel()
         if session.model is None or session.config == self._read_for or not self._jobs.empty():
             return

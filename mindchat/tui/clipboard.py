@@ -1,6 +1,7 @@
 """Copying: a local clipboard tool, OSC 52 through ssh and tmux, or a file; and it says which.
 
-Owns: copy(). Does not own: what is copied. OSC 52 gives no receipt, so it is used only where no local tool can reach the user's clipboard.
+Owns: copy(). Does not own: what is copied. OSC 52 gives no receipt, so it is used only where no local tool can reach
+the user's clipboard.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ OSC52_LIMIT = 74_994
 """Longest text (bytes before base64) that common terminals take."""
 
 
-def local_tool(environ: Mapping[str, str], platform: str = sys.platform, which: Callable[[str], str | None] = shutil.which) -> tuple[str, ...] | None:
+def local_tool(
+    environ: Mapping[str, str], platform: str = sys.platform, which: Callable[[str], str | None] = shutil.which
+) -> tuple[str, ...] | None:
     """The command of this desktop's clipboard; None in a remote shell, where it would reach the wrong machine."""
     if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
         return None
@@ -37,8 +40,11 @@ def local_tool(environ: Mapping[str, str], platform: str = sys.platform, which: 
     return None
 
 
-def copy(text: str, *, osc52: Callable[[str], None] | None, folder: Path | None, environ: Mapping[str, str] | None = None) -> str:
-    """Copy a text; the sentence that says where it went. `folder` is the state folder; None: nothing may be kept, so no file is written.
+def copy(
+    text: str, *, osc52: Callable[[str], None] | None, folder: Path | None, environ: Mapping[str, str] | None = None
+) -> str:
+    """Copy a text; the sentence that says where it went. `folder` is the state folder; None: nothing may be kept, so no
+    file is written.
 
     Raises OSError if not even the file can be written.
     """
@@ -47,7 +53,14 @@ def copy(text: str, *, osc52: Callable[[str], None] | None, folder: Path | None,
     if command is not None:
         try:
             encoding = "utf-16-le" if command[0] == "clip.exe" else "utf-8"
-            subprocess.run(command, input=text.encode(encoding), check=True, timeout=2, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                command,
+                input=text.encode(encoding),
+                check=True,
+                timeout=2,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             return f"Copied {len(text)} characters with {command[0]}."
         except (OSError, subprocess.SubprocessError):
             pass  # the next way is tried, and named
@@ -55,8 +68,13 @@ def copy(text: str, *, osc52: Callable[[str], None] | None, folder: Path | None,
     if osc52 is not None and remote and len(text.encode()) <= OSC52_LIMIT:
         osc52(text)
         return f"Sent {len(text)} characters to the terminal's clipboard (OSC 52)."
-    if folder is None:  # the working folder is no place for it: it may be shared, and what is incognito would stay there
-        return "No clipboard tool was found, and nothing of this chat is kept in a file; mark the text with the terminal's own selection."
+    if (
+        folder is None
+    ):  # the working folder is no place for it: it may be shared, and what is incognito would stay there
+        return (
+            "No clipboard tool was found, and nothing of this chat is kept in a file; mark the text with the terminal's"
+            " own selection."
+        )
     target = private(folder) / "last-copy.txt"
     write_atomic(target, text)
     return f"No clipboard tool was found; the text is in {target}."

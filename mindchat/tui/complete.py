@@ -1,6 +1,7 @@
 """Slash completion: fuzzy over names, arguments and paths.
 
-Owns: suggest(). Does not own: the commands (COMMANDS) and their argument choices (asked of the session by the screen and passed in).
+Owns: suggest(). Does not own: the commands (COMMANDS) and their argument choices (asked of the session by the screen
+and passed in).
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def paths(typed: str) -> list[str]:
         found = sorted(base.iterdir(), key=lambda path: (path.is_file(), path.name.lower()))
     except OSError:
         return []
-    named = [path for path in found if path.name.lower().startswith(start.lower()) and (start.startswith(".") or not path.name.startswith("."))]
+    named = [
+        path
+        for path in found
+        if path.name.lower().startswith(start.lower()) and (start.startswith(".") or not path.name.startswith("."))
+    ]
     lead = f"{folder}/" if folder or typed.startswith("/") else ""
     return [f"{lead}{path.name}{'/' if path.is_dir() else ''}" for path in named[:MOST]]
 

@@ -1,6 +1,7 @@
 """Ink: where text becomes something a screen may draw.
 
-Owns: the styles by role, line() and block() (every string passes mindchat.text.clean and none is parsed as markup), bars, sparklines, ETA words.
+Owns: the styles by role, line() and block() (every string passes mindchat.text.clean and none is parsed as markup),
+bars, sparklines, ETA words.
 Does not own: layout and colours (mindchat.tcss and the theme: styles here name theme variables only).
 """
 
@@ -83,7 +84,9 @@ def level(share: float) -> str:
 
 
 def spark(values: Sequence[float], width: int, top: float = 0.0) -> str:
-    """A sparkline; more values than cells are joined by their maximum. `top` is the value of a full cell (0: the largest)."""
+    """A sparkline; more values than cells are joined by their maximum. `top` is the value of a full cell (0: the
+    largest).
+    """
     if not values or width < 1:
         return ""
     top = top or max(values) or 1.0

@@ -1,7 +1,7 @@
 """Prompt history and the unsent draft, kept in the state folder.
 
-Owns: prompts.jsonl (one JSON string a line, append-only, cut to MOST when read) and draft.txt. Both are private (0600) and hold nothing of an
-incognito session.
+Owns: prompts.jsonl (one JSON string a line, append-only, cut to MOST when read) and draft.txt. Both are private (0600)
+and hold nothing of an incognito session.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The line mode: a chat without screen, for pipes, screen readers and TERM=dumb.
 
-Owns: reading lines, writing plain words (no boxes, colours, cursor movement or animation), slash lines over the same command table.
+Owns: reading lines, writing plain words (no boxes, colours, cursor movement or animation), slash lines over the same
+command table.
 Does not own: commands, what events mean (trace.fold). Imports no Textual.
 """
 
@@ -31,7 +32,9 @@ NOTHING = Trace()
 
 @contextlib.contextmanager
 def cancelled_by_ctrl_c(cancel: Cancel) -> Iterator[None]:
-    """While inside, Ctrl+C sets `cancel` instead of raising: the turn ends as a turn. Outside the main thread nothing changes."""
+    """While inside, Ctrl+C sets `cancel` instead of raising: the turn ends as a turn. Outside the main thread nothing
+    changes.
+    """
 
     def stop(_: int, __: FrameType | None) -> None:
         cancel.set()
@@ -50,8 +53,8 @@ def cancelled_by_ctrl_c(cancel: Cancel) -> Iterator[None]:
 class Lines:
     """Writes a turn as plain lines; reads it from the Trace.
 
-    `before`: the answer so far if it is gone on with. `streams`: whether words are written as they come; sentences whose marks are still to be
-    checked are not, as what is written cannot be taken back.
+    `before`: the answer so far if it is gone on with. `streams`: whether words are written as they come; sentences
+    whose marks are still to be checked are not, as what is written cannot be taken back.
     """
 
     def __init__(self, write: Write, before: str = "", *, streams: bool = True) -> None:
@@ -107,7 +110,10 @@ class Lines:
         elif trace.answer is not None:
             if trace.answer.text.strip() != self._written.strip():
                 old, new = self._before, trace.answer.text
-                known = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new)))
+                known = next(
+                    (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other),
+                    min(len(old), len(new)),
+                )
                 self.say(f"Assistant: {new[known:].strip()}")
             if trace.answer.cut:
                 self.say(f"Note: {cut_words(trace.answer)}.")
@@ -150,7 +156,11 @@ class LineChat:
         if text.startswith("/") and not text.startswith("//"):
             self.command(text)
         else:
-            self.turn(lambda cancel: self._session.ask(text.removeprefix("/") if text.startswith("//") else text, cancel=cancel))
+            self.turn(
+                lambda cancel: self._session.ask(
+                    text.removeprefix("/") if text.startswith("//") else text, cancel=cancel
+                )
+            )
 
     def turn(self, begin: Callable[[Cancel], Iterator[Event]], trace: Trace = NOTHING) -> None:
         """Ask, and write as it comes; `trace`: of the turn that is gone on with."""
@@ -179,7 +189,11 @@ class LineChat:
         command = COMMANDS.get(name)
         if command is None:
             guess = nearest(name)
-            self._write(f"There is no /{clean_line(name, 40)}." + (f" Did you mean /{guess}?" if guess else " /help lists all commands.") + "\n")
+            self._write(
+                f"There is no /{clean_line(name, 40)}."
+                + (f" Did you mean /{guess}?" if guess else " /help lists all commands.")
+                + "\n"
+            )
             return
         reply = Reply()
         try:
@@ -198,9 +212,16 @@ class LineChat:
         elif action == "ask" and reply.data:
             self.turn(lambda cancel: self._session.ask(str(reply.data), cancel=cancel))
         elif action == "retry":
-            self.turn(lambda cancel: self._session.retry(cancel=cancel, as_typed="typed" in reply.data, anyway="anyway" in reply.data))
+            self.turn(
+                lambda cancel: self._session.retry(
+                    cancel=cancel, as_typed="typed" in reply.data, anyway="anyway" in reply.data
+                )
+            )
         elif action == "more":
-            self.turn(lambda cancel: self._session.more(cancel=cancel), self._session.turns[-1] if self._session.turns else NOTHING)
+            self.turn(
+                lambda cancel: self._session.more(cancel=cancel),
+                self._session.turns[-1] if self._session.turns else NOTHING,
+            )
 
 
 def read_stdin() -> str:
@@ -215,8 +236,16 @@ def write_stdout(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(make_session: Callable[[], Session], *, read: Read = read_stdin, write: Write = write_stdout, prompt: bool | None = None) -> int:
-    """Chat over lines until the input ends; the exit code (errors.py). `prompt`: whether "You: " is written; None: if input is a terminal."""
+def run(
+    make_session: Callable[[], Session],
+    *,
+    read: Read = read_stdin,
+    write: Write = write_stdout,
+    prompt: bool | None = None,
+) -> int:
+    """Chat over lines until the input ends; the exit code (errors.py). `prompt`: whether "You: " is written; None: if
+    input is a terminal.
+    """
     shown = sys.stdin.isatty() if prompt is None else prompt
     try:
         session = make_session()

@@ -1,6 +1,7 @@
 """Entries of the command palette (Ctrl+P).
 
-Owns: the entries made of screen actions and of the slash commands. A command with arguments is put into the prompt, one without runs.
+Owns: the entries made of screen actions and of the slash commands. A command with arguments is put into the prompt, one
+without runs.
 """
 
 from __future__ import annotations

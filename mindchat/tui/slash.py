@@ -1,6 +1,7 @@
 """Slash lines: from the prompt to the command table, and from a reply's action to the screen.
 
-Owns: finding the command, the nearest match for a mistyped one (the text goes back into the prompt), ACTIONS. Does not own: what commands do.
+Owns: finding the command, the nearest match for a mistyped one (the text goes back into the prompt), ACTIONS. Does not
+own: what commands do.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ class Slash:
         command = COMMANDS.get(name)
         if command is None:
             guess = nearest(name)
-            said = f"There is no /{clean_line(name, 40)}." + (f" Did you mean /{guess}?" if guess else " /help lists all commands.")
+            said = f"There is no /{clean_line(name, 40)}." + (
+                f" Did you mean /{guess}?" if guess else " /help lists all commands."
+            )
             await self._chat.note("", said, ok=False)
             self._chat.query_one(Prompt).restore(text)
             return
@@ -189,7 +192,11 @@ class Slash:
         from mindchat.tui.screens.passage import PassageScreen
 
         call = self._chat.bridge.call
-        self._app.open_sheet(PassageScreen(places, at, lambda passage, citation: call(lambda session: find_source(session, passage, citation))))
+        self._app.open_sheet(
+            PassageScreen(
+                places, at, lambda passage, citation: call(lambda session: find_source(session, passage, citation))
+            )
+        )
 
     async def _passage(self, detail: str, data: Any) -> None:
         """`passage`: data is a Passage, a Citation, or several; `passage:N`: citation N of the newest answer."""
@@ -206,7 +213,9 @@ class Slash:
             await self._chat.note("", "There is no such passage.", ok=False)
 
     async def _compare(self, _: str, data: Any) -> None:
-        """data: section.key=value changes; the newest question is asked again under them, beside the answer that stands."""
+        """data: section.key=value changes; the newest question is asked again under them, beside the answer that
+        stands.
+        """
         newest = self._chat.newest
         if newest is None or newest.trace.state not in ("answered", "failed", "cancelled"):
             await self._chat.note("", "There is no finished answer to compare with.", ok=False)
@@ -215,7 +224,10 @@ class Slash:
 
         changes = [str(change) for change in data]
         view = self._chat.view
-        screen = CompareScreen([(f"now: {view.policy}/{view.filter}", newest.trace), (" ".join(changes), Trace())], self._chat.bridge.cancel)
+        screen = CompareScreen(
+            [(f"now: {view.policy}/{view.filter}", newest.trace), (" ".join(changes), Trace())],
+            self._chat.bridge.cancel,
+        )
         self._chat.trials[self._chat.bridge.turn(lambda session, cancel: trial(session, changes, cancel))] = screen
         self._app.open_sheet(screen)
 
@@ -256,4 +268,5 @@ ACTIONS: dict[str, Callable[[Slash, str, Any], Awaitable[None]]] = {
     "compare": Slash._compare,
     "model": Slash._model,
 }
-"""Reply.action (before the colon) → what the screen does; after the colon stands a detail, Reply.data is its material."""
+"""Reply.action (before the colon) → what the screen does; after the colon stands a detail, Reply.data is its material.
+"""

@@ -1,4 +1,5 @@
-"""Where a citation stands: the document's stored text, the passage and the quote in it, and whether the file changed since.
+"""Where a citation stands: the document's stored text, the passage and the quote in it, and whether the file changed
+since.
 
 Owns: find_source (runs in the engine thread), Source. Does not own: drawing it (screens.passage).
 """
@@ -51,12 +52,16 @@ def changed(session: Session, uri: str) -> str:
         return "The file is gone; this is the text that was read." if stored.mtime_ns else ""
     same = stat.st_size == stored.size or not stored.size
     return (
-        "" if same and (stat.st_mtime_ns == stored.mtime_ns or not stored.mtime_ns) else "The file changed after it was read; /sync reads it again."
+        ""
+        if same and (stat.st_mtime_ns == stored.mtime_ns or not stored.mtime_ns)
+        else "The file changed after it was read; /sync reads it again."
     )
 
 
 def _also(session: Session, passage: Passage | None, uri: str) -> tuple[str, ...]:
-    return () if passage is None else tuple(other for other in session.rooms.registry.places(passage.id) if other != uri)
+    return (
+        () if passage is None else tuple(other for other in session.rooms.registry.places(passage.id) if other != uri)
+    )
 
 
 def _why(session: Session, passage: Passage | None) -> str:
@@ -74,7 +79,13 @@ def find_source(session: Session, passage: Passage | None, citation: Citation | 
     uri = citation.document if citation is not None else passage.document if passage is not None else ""
     text = session.rooms.registry.text(uri)
     warnings = [warning for warning in (changed(session, uri),) if warning]
-    start, end = (passage.start, passage.end) if passage is not None else (citation.start, citation.end) if citation is not None else (0, 0)
+    start, end = (
+        (passage.start, passage.end)
+        if passage is not None
+        else (citation.start, citation.end)
+        if citation is not None
+        else (0, 0)
+    )
     quote_start, quote_end = (citation.start, citation.end) if citation is not None else (start, start)
     if text is None:
         warnings.append("The document was removed from the index.")

@@ -1,7 +1,7 @@
 """A trial: the newest question once more under other settings, with nothing written down; for /compare.
 
-Owns: trial(), which leaves the session as it was. Does not own: showing it (screens.compare).
-Chats are left out, and memory is read but not written: a trial that learned would change what the next answer is made of.
+Owns: trial(), which leaves the session as it was. Does not own: showing it (screens.compare). Chats are left out, and
+memory is read but not written: a trial that learned would change what the next answer is made of.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def setting(session: Session, key: str) -> str:
 
 
 def trial(session: Session, changes: Sequence[str], cancel: Cancel) -> Iterator[Event]:
-    """One turn over the newest question; `changes` are section.key=value. Raises what Session.change and Session.ask raise."""
+    """One turn over the newest question; `changes` are section.key=value. Raises what Session.change and Session.ask
+    raise.
+    """
     if not session.turns:
         raise UsageError("There is no question to compare.", "Ask one first.")
     newest = session.turns[-1]

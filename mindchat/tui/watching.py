@@ -1,7 +1,8 @@
 """The thread that keeps the documents up to date while the screens are open.
 
-Owns: that thread, and telling the screens of each look. Does not own: looking and syncing (corpus.watch through the library).
-It is a daemon beside the engine thread: a sync may take minutes, and questions go on meanwhile over the index as it was.
+Owns: that thread, and telling the screens of each look. Does not own: looking and syncing (corpus.watch through the
+library). It is a daemon beside the engine thread: a sync may take minutes, and questions go on meanwhile over the index
+as it was.
 """
 
 from __future__ import annotations

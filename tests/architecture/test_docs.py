@@ -1,4 +1,6 @@
-"""What the documentation promises exists: commands and flags of the README, settings that prose names, events that have a doc."""
+"""What the documentation promises exists: commands and flags of the README, settings that prose names, events that have
+a doc.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_every_command_of_the_readme_is_understood(line: str) -> None:
 @pytest.mark.parametrize("text", [README, DESIGN, MEASUREMENTS], ids=["README", "DESIGN", "MEASUREMENTS"])
 def test_settings_that_prose_names_exist(text: str) -> None:
     sections = {key.split(".")[0] for key in keys()}
-    named = {match for match in re.findall(r"`([a-z]+\.[a-z_0-9]+)(?: ?=[^`]*)?`", text) if match.split(".")[0] in sections}
+    named = {
+        match for match in re.findall(r"`([a-z]+\.[a-z_0-9]+)(?: ?=[^`]*)?`", text) if match.split(".")[0] in sections
+    }
     files = {"config.toml", "index.md", "memory.db", "paths.py", "config.py"}
     assert sorted(named - set(keys()) - files) == []
 
@@ -69,8 +73,12 @@ def test_the_documents_keep_their_lengths() -> None:
 
 
 def test_the_map_has_every_room() -> None:
-    rooms = {path.stem for path in (ROOT / "mindchat").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    listed = {name.strip() for row in re.findall(r"^\| ([a-z_ ·]+) \|", DESIGN, re.MULTILINE) for name in row.split("·")}
+    rooms = {
+        path.stem for path in (ROOT / "mindchat").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    listed = {
+        name.strip() for row in re.findall(r"^\| ([a-z_ ·]+) \|", DESIGN, re.MULTILINE) for name in row.split("·")
+    }
     assert sorted(rooms - {"__init__", "__main__"} - listed) == []
 
 

@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOP = {"README.md", "pyproject.toml", "config.toml", "corpora", "tests", "mindchat"}
-FOREIGN = re.compile(r"/home/(?!user\b|me\b)[a-z]\w*/|/Users/(?!me\b)[A-Za-z]\w*/|/root/|/work" r"/|\.\./sh" r"ared|C:\\Users\\[A-Za-z]")
+FOREIGN = re.compile(
+    r"/home/(?!user\b|me\b)[a-z]\w*/|/Users/(?!me\b)[A-Za-z]\w*/|/root/|/work" r"/|\.\./sh" r"ared|C:\\Users\\[A-Za-z]"
+)
 """Paths of a particular machine; written in pieces so that this file does not match itself."""
 TEXT = {".py", ".toml", ".md", ".tcss", ".yaml", ".yml", ".sql", ".txt", ".cfg", ".ini", ".sh", ""}
 
@@ -41,7 +43,9 @@ def test_no_path_of_a_particular_machine() -> None:
 
 
 def test_no_file_is_too_large_to_read() -> None:
-    sizes = {str(path.relative_to(ROOT)): len(path.read_bytes().splitlines()) for path in tracked() if path.suffix == ".py"}
+    sizes = {
+        str(path.relative_to(ROOT)): len(path.read_bytes().splitlines()) for path in tracked() if path.suffix == ".py"
+    }
     assert {name: lines for name, lines in sizes.items() if lines > 600} == {}
 
 

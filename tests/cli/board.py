@@ -33,7 +33,13 @@ def turn(question: str) -> list[Event]:
         ev.ModelAsked("draft", 10, 0, 5),
         ev.FactsLearned((ev.FactLearned(FACT, True),)),
         ev.AnswerReady(
-            Answer("Fritz Lang", "Fritz Lang", False, "sourced", (Citation(1, "films.txt", "p1", 24, 34, "Fritz Lang", "span"),)),
+            Answer(
+                "Fritz Lang",
+                "Fritz Lang",
+                False,
+                "sourced",
+                (Citation(1, "films.txt", "p1", 24, 34, "Fritz Lang", "span"),),
+            ),
             "answered",
             1.5,
             0.5,

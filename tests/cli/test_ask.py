@@ -105,14 +105,32 @@ def test_events_are_one_line_each_and_can_be_replayed(run: Run, board: Board, tm
 
 
 def test_every_flag_reaches_the_configuration(run: Run, board: Board) -> None:
-    flags = "-m smollm2-135m -k 5 --policy once --filter conf --repeat 2 --role assistant --as reverse --cot --seed 7 --set gate.entropy=0.9"
+    flags = (
+        "-m smollm2-135m -k 5 --policy once --filter conf --repeat 2 --role assistant --as reverse --cot --seed 7 --set"
+        " gate.entropy=0.9"
+    )
     assert run("ask", "Who?", *flags.split(), "--no-memory", "--incognito", "--in", "docs").code == 0
     opened = board.opened[0]
     config = opened["config"]
-    assert (config.model.name, config.retrieve.k, config.engine.policy, config.engine.filter) == ("smollm2-135m", 5, "once", "conf")
-    assert (config.layout.repeat, config.layout.role, config.layout.as_, config.layout.cot) == (2, "assistant", "reverse", True)
+    assert (config.model.name, config.retrieve.k, config.engine.policy, config.engine.filter) == (
+        "smollm2-135m",
+        5,
+        "once",
+        "conf",
+    )
+    assert (config.layout.repeat, config.layout.role, config.layout.as_, config.layout.cot) == (
+        2,
+        "assistant",
+        "reverse",
+        True,
+    )
     assert (config.engine.seed, config.gate.entropy) == (7, 0.9)
-    assert (opened["memory"], opened["incognito"], opened["session"], opened["within"]) == (False, True, None, [Path("docs")])
+    assert (opened["memory"], opened["incognito"], opened["session"], opened["within"]) == (
+        False,
+        True,
+        None,
+        [Path("docs")],
+    )
 
 
 def test_a_flag_wins_over_set(run: Run, board: Board) -> None:
@@ -151,7 +169,10 @@ def test_wrong_usage_is_two_with_one_sentence(run: Run, board: Board, arguments:
     assert "Traceback" not in result.err
 
 
-@pytest.mark.parametrize("arguments", [["ask", "Who?", "--policy", "mnd", "--json"], ["ask", "--json", "Who?", "--nonsense"], ["ask", "--json", ""]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["ask", "Who?", "--policy", "mnd", "--json"], ["ask", "--json", "Who?", "--nonsense"], ["ask", "--json", ""]],
+)
 def test_wrong_usage_with_json_is_an_object(run: Run, board: Board, arguments: list[str]) -> None:
     result = run(*arguments)
     assert result.code == 2
@@ -189,13 +210,17 @@ def test_continue_takes_the_newest_session(run: Run, board: Board) -> None:
 
 
 @pytest.mark.parametrize(("piped", "argument", "asked"), [("one\ntwo", "-", "one\ntwo"), ("one", None, "one")])
-def test_standard_input_alone(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, piped: str, argument: str | None, asked: str) -> None:
+def test_standard_input_alone(
+    run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, piped: str, argument: str | None, asked: str
+) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
     assert run("ask", *([argument] if argument else [])).code == 0
     assert board.sessions[0].asked == [asked]
 
 
-def test_piped_text_precedes_the_question(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_piped_text_precedes_the_question(
+    run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "input").write_text("A letter.\n")
     with (tmp_path / "input").open() as file:
         monkeypatch.setattr("sys.stdin", file)
@@ -213,14 +238,22 @@ def test_a_pipe_that_stays_silent_is_not_waited_for(run: Run, board: Board, monk
     assert "stayed silent" in result.err
 
 
-# ── failures inside the turn ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── failures inside the turn
+# ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_failed_turn_has_its_own_code_and_partial(run: Run, board: Board) -> None:
-    board.script = lambda text, cancel: [*turn(text)[:9], ev.TurnFailed("index_missing", "Nothing is indexed.", "mindchat index add PATH", 3)]
+    board.script = lambda text, cancel: [
+        *turn(text)[:9],
+        ev.TurnFailed("index_missing", "Nothing is indexed.", "mindchat index add PATH", 3),
+    ]
     result = run("ask", "Who?", "--json")
     assert result.code == 3
-    assert result.json["error"] == {"code": "index_missing", "message": "Nothing is indexed.", "hint": "mindchat index add PATH"}
+    assert result.json["error"] == {
+        "code": "index_missing",
+        "message": "Nothing is indexed.",
+        "hint": "mindchat index add PATH",
+    }
     assert result.json["partial"]["reasoning"] == "Fritz Lang directed it."
     plain = run("ask", "Who?")
     assert (plain.code, plain.out) == (3, "")
@@ -322,7 +355,8 @@ def test_ctrl_c_lets_the_turn_write_down_what_it_has(run: Run, board: Board) -> 
     assert plain.err.splitlines()[-2] == "Interrupted before the answer."
 
 
-# ── hostile text ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── hostile text
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HOSTILE = "a\x1b]52;c;QUJD\x07b\x1b[2J\x9b31m[/x] [1] [b +\r\x00\u202e👨‍👩‍👧"
 
@@ -351,7 +385,12 @@ def test_json_keeps_the_text_and_takes_away_its_effect(run: Run, board: Board, f
 
 def test_fetching_a_model_is_announced_also_without_a_terminal(run: Run, board: Board) -> None:
     fetching = [ev.ModelLoading("downloading", n, 491_400_064) for n in (0, 100, 200)]
-    board.script = lambda text, cancel: [*fetching, ev.ModelLoading("converting", 1, 290), ev.ModelLoading("loading"), *turn(text)]
+    board.script = lambda text, cancel: [
+        *fetching,
+        ev.ModelLoading("converting", 1, 290),
+        ev.ModelLoading("loading"),
+        *turn(text),
+    ]
     assert run("ask", "Who?").err.splitlines()[:2] == ["model: downloading (491 MB) …", "model: converting …"]
 
 
@@ -366,7 +405,9 @@ def test_fetching_a_model_is_announced_also_without_a_terminal(run: Run, board: 
         (["--json", "--set", "answer.style=full"], False, "full"),
     ],
 )
-def test_sentences_are_for_people(arguments: list[str], terminal: bool, style: str, run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_are_for_people(
+    arguments: list[str], terminal: bool, style: str, run: Run, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mindchat.cli import ask
 
     monkeypatch.setattr(ask, "is_terminal", lambda stream: terminal)
@@ -376,7 +417,10 @@ def test_sentences_are_for_people(arguments: list[str], terminal: bool, style: s
 
 def test_a_cut_answer_and_a_rewritten_question_are_narrated(run: Run, board: Board) -> None:
     cut = Answer("Fritz Lang and …", "Fritz Lang and", False, "doubtful", cut_after=32)
-    board.script = lambda text, cancel: [ev.QuestionRewritten("Who directed Metropolis?"), ev.AnswerReady(cut, "answered")]
+    board.script = lambda text, cancel: [
+        ev.QuestionRewritten("Who directed Metropolis?"),
+        ev.AnswerReady(cut, "answered"),
+    ]
     said = run("ask", "And who directed it?").err
     assert "asked as: Who directed Metropolis?" in said
     assert "cut after 32 tokens; /more goes on" in said

@@ -45,7 +45,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, board: Board) -> list[tuple[str, Any]
     ],
 )
 def test_screens_where_there_is_a_screen(
-    run: Run, shown: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch, arguments: list[str], terminal: bool, term: str, kind: str
+    run: Run,
+    shown: list[tuple[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    terminal: bool,
+    term: str,
+    kind: str,
 ) -> None:
     monkeypatch.setenv("TERM", term)
     if terminal:
@@ -57,14 +63,33 @@ def test_screens_where_there_is_a_screen(
 
 
 def test_flags_reach_the_session(run: Run, shown: list[tuple[str, Any]], board: Board) -> None:
-    assert run("chat", "--plain", "-m", "smollm2-135m", "--no-memory", "--incognito", "--no-mouse", "--set", "ui.theme=nord").code == 0
+    assert (
+        run(
+            "chat",
+            "--plain",
+            "-m",
+            "smollm2-135m",
+            "--no-memory",
+            "--incognito",
+            "--no-mouse",
+            "--set",
+            "ui.theme=nord",
+        ).code
+        == 0
+    )
     opened = board.opened[0]
     assert (opened["memory"], opened["incognito"]) == (False, True)
-    assert (opened["config"].model.name, opened["config"].ui.mouse, opened["config"].ui.theme) == ("smollm2-135m", False, "nord")
+    assert (opened["config"].model.name, opened["config"].ui.mouse, opened["config"].ui.theme) == (
+        "smollm2-135m",
+        False,
+        "nord",
+    )
 
 
 @pytest.mark.parametrize(("code", "left"), [(143, 130), (130, 130), (3, 3), (0, 0)])
-def test_exit_codes_are_the_contracts(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, code: int, left: int) -> None:
+def test_exit_codes_are_the_contracts(
+    run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, code: int, left: int
+) -> None:
     monkeypatch.setattr(chat, "_lines", lambda make: code)
     assert run("chat").code == left
 
@@ -75,7 +100,12 @@ def test_wrong_settings_stop_before_any_screen(run: Run, shown: list[tuple[str, 
     assert shown == []
 
 
-@pytest.mark.parametrize(("sets", "style"), [([], "full"), (["--set", "answer.style=short"], "short"), (["--set", "answer.style=full"], "full")])
-def test_a_chat_answers_in_sentences_unless_the_user_chose(sets: list[str], style: str, run: Run, board: Board, shown: list[tuple[str, Any]]) -> None:
+@pytest.mark.parametrize(
+    ("sets", "style"),
+    [([], "full"), (["--set", "answer.style=short"], "short"), (["--set", "answer.style=full"], "full")],
+)
+def test_a_chat_answers_in_sentences_unless_the_user_chose(
+    sets: list[str], style: str, run: Run, board: Board, shown: list[tuple[str, Any]]
+) -> None:
     assert run("chat", "--plain", *sets).code == 0
     assert board.opened[0]["config"].answer.style == style

@@ -31,7 +31,9 @@ def ruin_manifest() -> None:
 
 
 def ruin_matrix() -> None:
-    file = next(path for path in sorted((index().root / str(index().current()) / "matrix").iterdir()) if path.stat().st_size)
+    file = next(
+        path for path in sorted((index().root / str(index().current()) / "matrix").iterdir()) if path.stat().st_size
+    )
     file.write_bytes(file.read_bytes() + b"x")
 
 
@@ -45,7 +47,9 @@ DAMAGE: dict[str, tuple[Callable[[], object], str, str]] = {
     "pending mark": (lambda: index().set_pending(True), "did not finish", "mindchat index sync"),
     "pointer": (lambda: (index().root / "CURRENT").unlink(), "no index although", "mindchat index rebuild"),
     "key": (
-        lambda: find_paths().config_file.write_text('[server]\nurl = "http://127.0.0.1:9"\nkey_env = "MINDCHAT_NO_KEY"\n'),
+        lambda: find_paths().config_file.write_text(
+            '[server]\nurl = "http://127.0.0.1:9"\nkey_env = "MINDCHAT_NO_KEY"\n'
+        ),
         "MINDCHAT_NO_KEY is empty",
         "put the server's key",
     ),
@@ -58,7 +62,9 @@ def used(run: Run, home: Path, tmp_path: Path) -> Run:
     from mindchat.storage.chats import ChatStore
 
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "film.md").write_text("# Metropolis\n\nMetropolis was directed by Fritz Lang.\n", encoding="utf-8")
+    (tmp_path / "docs" / "film.md").write_text(
+        "# Metropolis\n\nMetropolis was directed by Fritz Lang.\n", encoding="utf-8"
+    )
     assert run("index", "add", "docs").code == 0
     assert run("memory", "add", "Metropolis | director | Fritz Lang").code == 0
     chats = ChatStore(find_paths().chats_db)
@@ -107,7 +113,9 @@ TELLERS = [
 ]
 
 
-@pytest.mark.parametrize(("what", "arguments", "said"), TELLERS, ids=lambda value: value if isinstance(value, str) else " ".join(value))
+@pytest.mark.parametrize(
+    ("what", "arguments", "said"), TELLERS, ids=lambda value: value if isinstance(value, str) else " ".join(value)
+)
 @pytest.mark.parametrize("json", [False, True], ids=["people", "json"])
 def test_a_command_that_repairs_says_so(used: Run, what: str, arguments: list[str], said: str, json: bool) -> None:
     DAMAGE[what][0]()

@@ -1,4 +1,6 @@
-"""A disk that takes nothing more: the log and the list of trusted files. Every write fails as it does there (a size limit of 0, /dev/full)."""
+"""A disk that takes nothing more: the log and the list of trusted files. Every write fails as it does there (a size
+limit of 0, /dev/full).
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_a_log_that_cannot_be_written_says_nothing_in_between(
     assert "test_full_disk.py:" in failed.err
 
 
-def test_a_log_that_can_be_written_still_holds_the_traceback(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_can_be_written_still_holds_the_traceback(
+    run: Run, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(board, "open_session", lambda *_, **__: {}["nobody"])
     assert "Details are in" in run("ask", "Who?").err
     assert "KeyError: 'nobody'" in find_paths().log_file.read_text()

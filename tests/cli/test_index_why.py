@@ -33,7 +33,9 @@ def test_search_tells_the_path_from_name_to_name(run: Any, tmp_path: Path) -> No
 
 def test_narration_and_report_say_by_which_name_a_passage_came(run: Any, board: Any) -> None:
     film = Passage("p1", "/d/a.txt", "Metropolis", "By Fritz Lang.", 0, 14, 2.0, 1, found=Found())
-    lang = Passage("p2", "/d/b.txt", "Fritz Lang", "Born in Vienna.", 0, 15, 1.0, 2, found=Found("link", "Fritz Lang", "p1"))
+    lang = Passage(
+        "p2", "/d/b.txt", "Fritz Lang", "Born in Vienna.", 0, 15, 1.0, 2, found=Found("link", "Fritz Lang", "p1")
+    )
 
     def script(question: str, cancel: object) -> list[ev.Event]:
         return [

@@ -13,7 +13,9 @@ from mindchat.config import Config, keys
 from .board import Board, Run
 
 
-def test_show_names_every_value_and_its_winner(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_names_every_value_and_its_winner(
+    run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home / "config.toml").write_text("[retrieve]\nk = 4\n")
     (tmp_path / "mindchat.toml").write_text("[rind]\nalpha = 0.5\n")
     monkeypatch.setenv("MINDCHAT_ENGINE__SEED", "3")
@@ -100,7 +102,9 @@ def test_trust_of_an_earlier_version_counts_no_longer(run: Run, board: Board, ho
 
 
 @pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), PermissionError(13, "Permission denied")])
-def test_a_trust_file_that_cannot_be_written_is_said(run: Run, board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError) -> None:
+def test_a_trust_file_that_cannot_be_written_is_said(
+    run: Run, board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError
+) -> None:
     (tmp_path / "mindchat.toml").write_text("[retrieve]\nk = 3\n")
 
     def refuse(*_: object, **__: object) -> None:

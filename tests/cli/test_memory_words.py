@@ -1,4 +1,6 @@
-"""Outputs of memory name commands of the place where they are read: `/memory …` in a conversation, `mindchat memory …` here."""
+"""Outputs of memory name commands of the place where they are read: `/memory …` in a conversation, `mindchat memory …`
+here.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def uid(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_results_name_the_command_line(uid: str, capsys: pytest.CaptureFixture[str]) -> None:
-    texts = [call(capsys, *words)[1] for words in ([], ["list", "-n", "2"], ["show", uid], ["stats"], ["doctor"], ["forget", uid])]
+    texts = [
+        call(capsys, *words)[1]
+        for words in ([], ["list", "-n", "2"], ["show", uid], ["stats"], ["doctor"], ["forget", uid])
+    ]
     assert "  mindchat memory list · why · forget · off" in texts[0]
     assert re.search(r"next: mindchat memory list -n 2 --after \w{7}\n$", texts[1])
     assert texts[-1] == f"forgot {uid}. It will not be saved again from the same source.\nmindchat memory undo\n"
@@ -57,4 +62,7 @@ def test_failures_name_the_command_line(words: list[str], hint: str, capsys: pyt
 def test_paths_are_left_alone() -> None:
     kept = "Delete /srv/memory/a.db or /memory.db"
     assert told_here(kept) == kept
-    assert told_here("/remember TEXT, or /memory add A | B | C") == "mindchat memory add TEXT, or mindchat memory add A | B | C"
+    assert (
+        told_here("/remember TEXT, or /memory add A | B | C")
+        == "mindchat memory add TEXT, or mindchat memory add A | B | C"
+    )

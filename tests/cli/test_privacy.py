@@ -46,14 +46,22 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_home_made_by_any_command_is_for_its_owner_only(
     run: Run, fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing is fetched: the folders are made before that
+    monkeypatch.setenv(
+        "PIP_INDEX_URL", "http://127.0.0.1:9/simple"
+    )  # nothing is fetched: the folders are made before that
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     (tmp_path / "note.md").write_text("Fritz Lang directed Metropolis.", encoding="utf-8")
     (tmp_path / "mindchat.toml").write_text("[retrieve]\nk = 3\n", encoding="utf-8")
     run(*arguments)
-    made = [folder for folder in (fresh.parent, fresh, *(path for path in fresh.rglob("*") if path.is_dir())) if folder.exists()]
+    made = [
+        folder
+        for folder in (fresh.parent, fresh, *(path for path in fresh.rglob("*") if path.is_dir()))
+        if folder.exists()
+    ]
     private_ones = {folder for folder in made if folder in (fresh.parent, fresh) or folder.parent == fresh}
-    assert {folder.name: oct(stat.S_IMODE(folder.stat().st_mode)) for folder in private_ones} == {folder.name: "0o700" for folder in private_ones}
+    assert {folder.name: oct(stat.S_IMODE(folder.stat().st_mode)) for folder in private_ones} == {
+        folder.name: "0o700" for folder in private_ones
+    }
 
 
 @pytest.mark.parametrize(
@@ -79,7 +87,9 @@ def test_no_command_shows_or_stores_the_credentials_of_an_address(
 ) -> None:
     section, _, name = key.partition(".")
     find_paths().config_file.write_text(f'[{section}]\n{name} = "{ADDRESS}"\n', encoding="utf-8")
-    monkeypatch.setattr("sys.stdin", iter_lines("Who directed Metropolis?\n", "/settings url\n", "/set server.timeout=3\n", "/quit\n"))
+    monkeypatch.setattr(
+        "sys.stdin", iter_lines("Who directed Metropolis?\n", "/settings url\n", "/set server.timeout=3\n", "/quit\n")
+    )
     result = run(*arguments)
     assert SECRET not in result.out + result.err
     holding = [file.name for file in home.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()]
@@ -87,7 +97,13 @@ def test_no_command_shows_or_stores_the_credentials_of_an_address(
 
 
 @pytest.mark.parametrize(
-    "body", [f'[server]\nurl = ["{ADDRESS}"]\n', f'[server]\nurll = "{ADDRESS}"\n', f'[sever]\nurl = "{ADDRESS}"\n', f'server = "{ADDRESS}"\n']
+    "body",
+    [
+        f'[server]\nurl = ["{ADDRESS}"]\n',
+        f'[server]\nurll = "{ADDRESS}"\n',
+        f'[sever]\nurl = "{ADDRESS}"\n',
+        f'server = "{ADDRESS}"\n',
+    ],
 )
 def test_a_setting_that_is_wrong_is_named_without_its_credentials(run: Run, home: Path, body: str) -> None:
     find_paths().config_file.write_text(body, encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The real program in processes of its own: pipes, encodings, signals, terminals. The model replays a tape; everything else is real."""
+"""The real program in processes of its own: pipes, encodings, signals, terminals. The model replays a tape; everything
+else is real.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ PATIENCE = 120.0
 """Seconds to wait for a sign of life; nothing is asserted about time by it."""
 
 
-def start(arguments: Sequence[str], *, cwd: Path, env: dict[str, str] | None = None, **pipes: object) -> subprocess.Popen[bytes]:
+def start(
+    arguments: Sequence[str], *, cwd: Path, env: dict[str, str] | None = None, **pipes: object
+) -> subprocess.Popen[bytes]:
     wanted = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
     own = {"PYTHONPATH": str(Path(mindchat.__file__).parents[1])}  # the package that is tested, installed or not
     return subprocess.Popen([*COMMAND, *arguments], cwd=cwd, env={**os.environ, **own, **(env or {})}, **wanted)  # type: ignore[call-overload,no-any-return]
@@ -38,7 +42,9 @@ def run(arguments: Sequence[str], *, cwd: Path, env: dict[str, str] | None = Non
 
 
 def opened(pipe: Path) -> int:
-    """The writing end of a pipe, once somebody waits at its other end; nothing is written, so they go on waiting until it is closed."""
+    """The writing end of a pipe, once somebody waits at its other end; nothing is written, so they go on waiting until
+    it is closed.
+    """
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         with contextlib.suppress(OSError):  # nobody reads yet
@@ -75,7 +81,17 @@ def documents(tmp_path: Path) -> None:
 
 
 def ask(tape: str, *more: str) -> list[str]:
-    return ["ask", "Who directed Polish-Russian War?", "-m", tape, "--policy", "once", "--set", "answer.refuse=off", *more]
+    return [
+        "ask",
+        "Who directed Polish-Russian War?",
+        "-m",
+        tape,
+        "--policy",
+        "once",
+        "--set",
+        "answer.refuse=off",
+        *more,
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
@@ -106,7 +122,11 @@ def test_a_citation_is_the_text_of_the_file(tmp_path: Path, tape: str) -> None:
     (tmp_path / "tape.toml").write_text('[[reply]]\ntext = " Xawery Żuławski"\n[[reply]]\n', encoding="utf-8")
     answer = json.loads(run(ask(tape, "--json"), cwd=tmp_path)[1])
     citation = answer["citations"][0]
-    assert (tmp_path / "film.txt").read_text(encoding="utf-8")[citation["start"] : citation["end"]] == citation["quote"] == "Xawery Żuławski"
+    assert (
+        (tmp_path / "film.txt").read_text(encoding="utf-8")[citation["start"] : citation["end"]]
+        == citation["quote"]
+        == "Xawery Żuławski"
+    )
 
 
 def test_the_next_process_continues_the_conversation(tmp_path: Path, tape: str) -> None:
@@ -133,7 +153,9 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path, tape: str) -> None:
 
 
 @posix
-@pytest.mark.parametrize(("number", "form"), [(signal.SIGINT, []), (signal.SIGINT, ["--json"]), (signal.SIGTERM, ["--events"])])
+@pytest.mark.parametrize(
+    ("number", "form"), [(signal.SIGINT, []), (signal.SIGINT, ["--json"]), (signal.SIGTERM, ["--events"])]
+)
 def test_a_signal_while_the_model_loads(tmp_path: Path, number: int, form: list[str]) -> None:
     pipe = tmp_path / "tape"
     os.mkfifo(pipe)  # opening it blocks until somebody writes: a load that never ends and looks at nothing
@@ -168,7 +190,9 @@ def test_ctrl_c_before_anything_has_begun(tmp_path: Path) -> None:
 def test_timeout_while_the_model_loads(tmp_path: Path) -> None:
     pipe = tmp_path / "tape"
     os.mkfifo(pipe)
-    code, out, _ = run(["ask", "Who?", "-m", f"scripted:{pipe}", "--policy", "once", "--json", "--timeout", "1"], cwd=tmp_path)
+    code, out, _ = run(
+        ["ask", "Who?", "-m", f"scripted:{pipe}", "--policy", "once", "--json", "--timeout", "1"], cwd=tmp_path
+    )
     assert (code, json.loads(out)["error"]["code"]) == (4, "timeout")
 
 
@@ -194,9 +218,15 @@ def on_a_terminal(arguments: Sequence[str], *, cwd: Path, env: dict[str, str]) -
 @posix
 @pytest.mark.parametrize(
     ("env", "moves", "colours"),
-    [({"TERM": "xterm"}, True, True), ({"TERM": "xterm", "NO_COLOR": "1"}, True, False), ({"TERM": "dumb"}, False, False)],
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, False, False),
+    ],
 )
-def test_a_terminal_gets_a_progress_line_and_a_pipe_does_not(tmp_path: Path, tape: str, env: dict[str, str], moves: bool, colours: bool) -> None:
+def test_a_terminal_gets_a_progress_line_and_a_pipe_does_not(
+    tmp_path: Path, tape: str, env: dict[str, str], moves: bool, colours: bool
+) -> None:
     code, out, sent = on_a_terminal(ask(tape), cwd=tmp_path, env=env)
     assert code == 0
     assert "\x1b" not in out

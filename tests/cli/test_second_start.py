@@ -1,4 +1,6 @@
-"""A second start of the program answers from memory of the first, says so and shows the source passage. Own processes; a tape for a model."""
+"""A second start of the program answers from memory of the first, says so and shows the source passage. Own processes;
+a tape for a model.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,14 @@ from mindchat.cli import command_runner
 
 from .test_process import run
 
-FILM = "Polish-Russian War is a 2009 Polish film directed by Xawery Żuławski. It is based on a novel by Dorota Masłowska."
-FIRST, FOLLOW_UP, AGAIN = "Who directed Polish-Russian War?", "And who is its director?", "Who is the director of the film Polish-Russian War?"
+FILM = (
+    "Polish-Russian War is a 2009 Polish film directed by Xawery Żuławski. It is based on a novel by Dorota Masłowska."
+)
+FIRST, FOLLOW_UP, AGAIN = (
+    "Who directed Polish-Russian War?",
+    "And who is its director?",
+    "Who is the director of the film Polish-Russian War?",
+)
 ANSWER = '[[reply]]\ntext = " Xawery Żuławski"\n'
 SURE = '[[reply]]\nscores = {" Xawery Żuławski" = -0.01}\n'
 

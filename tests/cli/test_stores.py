@@ -95,7 +95,14 @@ def test_memory_erases_much_only_on_a_word(run: Run, arguments: list[str]) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [["edit", "f7k", "object"], ["alias", "Fritz"], ["merge", "a", "b"], ["add", "x", "--resolve", "maybe"], ["forget", "--chats"], ["shw"]],
+    [
+        ["edit", "f7k", "object"],
+        ["alias", "Fritz"],
+        ["merge", "a", "b"],
+        ["add", "x", "--resolve", "maybe"],
+        ["forget", "--chats"],
+        ["shw"],
+    ],
 )
 def test_memory_wrong_usage_is_two(run: Run, arguments: list[str]) -> None:
     assert run("memory", *arguments).code == 2
@@ -138,7 +145,9 @@ def test_documents_are_added_found_refreshed_and_removed(run: Run, tmp_path: Pat
         ["film", "directed by Fritz"],
         ['"a silent film"'],
     ):
-        assert [Path(hit["document"]).name for hit in run("index", "search", *arguments, "--json").json["hits"]] == ["films.txt"]
+        assert [Path(hit["document"]).name for hit in run("index", "search", *arguments, "--json").json["hits"]] == [
+            "films.txt"
+        ]
     lost = run("index", "search", '"film silent"', "--json")
     assert (lost.code, lost.json["hits"], lost.json["absent"]) == (0, [], [{"name": "film silent", "near": []}])
     assert "No passage has “film silent” word for word." in run("index", "search", '"film silent"').err

@@ -18,8 +18,8 @@ from mindchat.session import Session
 
 CONTRACT = re.findall(
     r"\w+",
-    "help new sessions rename fork export clear model set settings status index sync sources remove memory remember forget undo "
-    "policy filter repeat compare why trace retry more edit copy incognito quit",
+    "help new sessions rename fork export clear model set settings status index sync sources remove memory remember"
+    " forget undo policy filter repeat compare why trace retry more edit copy incognito quit",
 )
 QUESTION = "Who directed Metropolis?"
 
@@ -96,7 +96,12 @@ def test_index_search_is_the_shells(session: Session, tmp_path: Path) -> None:
     assert "\x1b" not in found.text
     assert "1. " in run(session, "index search Metropolis -k 1").text
     assert "2. " not in run(session, "index search Metropolis -k 1").text
-    for line in ("Metropolis type:md", f"Metropolis --in {tmp_path / 'notes' / 'film.md'}", '"was directed by"', "Metropolis path:film."):
+    for line in (
+        "Metropolis type:md",
+        f"Metropolis --in {tmp_path / 'notes' / 'film.md'}",
+        '"was directed by"',
+        "Metropolis path:film.",
+    ):
         text = run(session, f"index search {line}").text
         assert "film.md" in text, line
         assert "other.txt" not in text, line
@@ -155,7 +160,9 @@ def test_the_newest_turn_is_explained_copied_and_written(session: Session, tmp_p
         run(session, f"trace {log}")
 
 
-def test_index_understands_the_verbs_of_the_command_line(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_understands_the_verbs_of_the_command_line(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "notes"
     (folder / "more.md").write_text("# More\n\nThea von Harbou wrote it.\n", encoding="utf-8")
     assert "1 added" in run(session, f"index add {folder}").text
@@ -231,7 +238,9 @@ def test_a_line_of_flags_is_parsed_or_refused_by_name() -> None:
 
 def test_repeat_says_what_it_costs_once_that_was_measured(session: Session) -> None:
     assert run(session, "repeat 2").text == "layout.repeat = 2"
-    PaceFile(session.rooms.paths.cache / "pace.json").add(session.config, Pace(Ratio(100, 1), Ratio(10, 1), Ratio(400, 1)))
+    PaceFile(session.rooms.paths.cache / "pace.json").add(
+        session.config, Pace(Ratio(100, 1), Ratio(10, 1), Ratio(400, 1))
+    )
     assert run(session, "repeat 3").text == "layout.repeat = 3: +1,200 tokens, about 12 s a question"
     assert run(session, "repeat 0").text == "layout.repeat = 0"
     assert run(session, "repeat auto").text == "layout.repeat = auto"

@@ -27,14 +27,18 @@ SIDE = {
 }
 LOW = {
     **SIDE,
-    "draft": "Follow up: The film Metropolis was directed by Ann{9,0.9} Droid in Berlin. It is old. So the answer is Droid.",
+    "draft": (
+        "Follow up: The film Metropolis was directed by Ann{9,0.9} Droid in Berlin. It is old. So the answer is Droid."
+    ),
     "redraft": " Fritz Lang. So the answer is Fritz Lang.",
     "sample": "one---two---three---four---five",
     "answer": "Ann{4} Droid{4}",
 }
 HIGH = {
     **SIDE,
-    "draft": "Follow up: The film Metropolis was directed by Fritz Lang long ago. It is old. So the answer is Fritz Lang.",
+    "draft": (
+        "Follow up: The film Metropolis was directed by Fritz Lang long ago. It is old. So the answer is Fritz Lang."
+    ),
     "redraft": " It is old. So the answer is Fritz Lang.",
     "sample": "one",
     "answer": "Fritz Lang",
@@ -111,16 +115,20 @@ def test_every_decision_is_judged_in_an_event_with_its_formula(name: str) -> Non
 
 
 def test_a_first_search_is_the_same_prompt_for_all(name: str) -> None:
-    """Comparisons share the prompts: system message and exemplars are equal but for self-ask, whose format is the method."""
+    """Comparisons share the prompts: system message and exemplars are equal but for self-ask, whose format is the
+    method.
+    """
     if name == "selfask" or not plug(POLICIES, name, config()).reasons:
         return
     events, _ = turn(name, HIGH)
     reference, _ = turn("mind", HIGH)
 
     def fixed(events: list[Event]) -> list[str]:
-        (first, *_) = [e for e in of(events, ev.PromptBuilt) if e.purpose == "reasoning"]
+        first, *_ = [e for e in of(events, ev.PromptBuilt) if e.purpose == "reasoning"]
         return [
-            m.text for m in first.prompt.messages if all(getattr(s, "origin", "") in ("instruction", "exemplar") for s in m.segments) and m.segments
+            m.text
+            for m in first.prompt.messages
+            if all(getattr(s, "origin", "") in ("instruction", "exemplar") for s in m.segments) and m.segments
         ]
 
     assert fixed(events)[:1] == fixed(reference)[:1]
@@ -149,7 +157,13 @@ def test_a_model_that_lacks_a_signal_is_refused_in_one_sentence_that_names_what_
 
 
 def test_an_unknown_key_of_its_section_fails_at_load_and_is_named(name: str) -> None:
-    sections = {"rind-fixed": "rind", "rind-entropy": "rind", "mind": "rind", "sentences": "schedule", "tokens": "schedule"}
+    sections = {
+        "rind-fixed": "rind",
+        "rind-entropy": "rind",
+        "mind": "rind",
+        "sentences": "schedule",
+        "tokens": "schedule",
+    }
     section = sections.get(name, name if hasattr(Config(), name) else "engine")
     with pytest.raises(ConfigError, match=rf"{section}\.nonsense"):
         load_config(environ={}, assignments=(f"{section}.nonsense=1",))
@@ -161,7 +175,9 @@ def test_laying_out_the_prompt_keeps_the_accepted_words_and_the_question(name: s
 
     settings = config()
     kept = [Draft("It was", (Token(0, 5, "It"), Token(1, 6, " was")))]
-    prompt = plug(COMPOSERS, "user", settings).reasoning(TurnState(0, QUESTION, accepted="It was"), kept, [("old question", "old answer")])
+    prompt = plug(COMPOSERS, "user", settings).reasoning(
+        TurnState(0, QUESTION, accepted="It was"), kept, [("old question", "old answer")]
+    )
     laid = plug(POLICIES, name, settings).lay(prompt)
     assert [s for s in laid.messages[-1].segments if isinstance(s, Kept)] == [Kept((5, 6), "It was")]
     text = "\n".join(message.text for message in laid.messages)

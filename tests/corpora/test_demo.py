@@ -52,7 +52,13 @@ def holds(text: str, answer: str) -> bool:
 def test_there_are_enough_documents_and_questions() -> None:
     assert len(documents()) >= 80
     assert len(questions()) >= 30
-    assert {identifier.split("/")[0] for identifier in documents()} == {"families", "films", "magazines", "rivers", "scientists"}
+    assert {identifier.split("/")[0] for identifier in documents()} == {
+        "families",
+        "films",
+        "magazines",
+        "rivers",
+        "scientists",
+    }
 
 
 def test_every_type_of_question_is_present() -> None:
@@ -75,7 +81,11 @@ def test_a_document_is_one_short_paragraph_with_its_source(identifier: str) -> N
     assert body.endswith(".")
 
 
-@pytest.mark.parametrize("path", [*sorted(DEMO.rglob("*.md")), DEMO / "questions.jsonl", DEMO.parent / "README.md"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(DEMO.rglob("*.md")), DEMO / "questions.jsonl", DEMO.parent / "README.md"],
+    ids=lambda path: path.stem,
+)
 def test_a_file_is_plain_utf8_in_composed_form(path: Path) -> None:
     text = path.read_bytes().decode("utf-8")
     assert unicodedata.normalize("NFC", text) == text
@@ -112,7 +122,9 @@ def test_a_question_is_answered_by_its_supporting_documents(question: dict[str, 
     assert not any(holds(question["question"], answer) for answer in question["answers"])
 
 
-@pytest.mark.parametrize("question", [q for q in questions() if q["type"] != "comparison"], ids=lambda question: question["id"])
+@pytest.mark.parametrize(
+    "question", [q for q in questions() if q["type"] != "comparison"], ids=lambda question: question["id"]
+)
 def test_a_question_needs_more_than_the_documents_that_it_names(question: dict[str, Any]) -> None:
     titles = [re.sub(r" \([^)]*\)$", "", documents()[identifier][0]) for identifier in question["supporting"]]
     assert any(not holds(question["question"], title) for title in titles)
@@ -125,10 +137,14 @@ def test_the_document_of_the_first_hop_does_not_give_the_answer_away(question: d
 
 
 def test_the_example_of_the_paper_is_here() -> None:
-    (question,) = [question for question in questions() if "Charles Bretagne Marie de La Trémoille" in question["question"]]
+    (question,) = [
+        question for question in questions() if "Charles Bretagne Marie de La Trémoille" in question["question"]
+    ]
     assert question["answers"][0] == "Charles Armand René de La Trémoille"
     years = ("1764", "1839"), ("1737", "1792"), ("1708", "1741")
-    for identifier, (born, died) in zip((*question["supporting"], "families/charles-armand-rene-de-la-tremoille"), years, strict=True):
+    for identifier, (born, died) in zip(
+        (*question["supporting"], "families/charles-armand-rene-de-la-tremoille"), years, strict=True
+    ):
         body = documents()[identifier][1]
         assert born in body
         assert died in body

@@ -43,7 +43,12 @@ class Library:
 
     def put(self, **texts: str) -> None:
         """Documents without files: name → text."""
-        self.registry.put([(Document(f"/nowhere/{name}", name.replace("_", " "), text), [Chunk(0, len(text))]) for name, text in texts.items()])
+        self.registry.put(
+            [
+                (Document(f"/nowhere/{name}", name.replace("_", " "), text), [Chunk(0, len(text))])
+                for name, text in texts.items()
+            ]
+        )
 
     def find(self, words: str, k: int = 10, **options: Any) -> list[str]:
         """File names of the hits, best first."""

@@ -51,7 +51,12 @@ class FakeRegistry:
             self.rows[document.uri] = row
             return "moved" if moved is not None else "added"
         self.rows[document.uri] = row
-        same = (old.sha256, old.title, old.chunks, old.collection) == (row.sha256, row.title, row.chunks, row.collection)
+        same = (old.sha256, old.title, old.chunks, old.collection) == (
+            row.sha256,
+            row.title,
+            row.chunks,
+            row.collection,
+        )
         return "unchanged" if same else "updated"
 
     @staticmethod
@@ -94,4 +99,6 @@ def _passages(row: Row) -> Iterator[Passage]:
         else:
             id_ = f"{document.external_id or hashlib.sha1(document.uri.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}-{ordinal}"
         text = document.text[chunk.start : chunk.end]
-        yield Passage(id_, document.uri, document.title, text, chunk.start, chunk.end, page=chunk.page, heading=chunk.heading)
+        yield Passage(
+            id_, document.uri, document.title, text, chunk.start, chunk.end, page=chunk.page, heading=chunk.heading
+        )

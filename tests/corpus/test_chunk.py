@@ -29,7 +29,10 @@ def test_sentences_are_packed_up_to_the_budget():
 
 
 def test_a_paragraph_that_does_not_fit_opens_a_new_passage():
-    first, second = "One two three four five six seven eight nine ten eleven twelve.", "Uno dos tres cuatro cinco seis siete ocho nueve. Diez once."
+    first, second = (
+        "One two three four five six seven eight nine ten eleven twelve.",
+        "Uno dos tres cuatro cinco seis siete ocho nueve. Diez once.",
+    )
     assert split(f"{first}\n\n{second}", 20) == [first, second]
 
 
@@ -51,7 +54,10 @@ def test_a_word_without_end_is_cut():
 def test_passages_never_cross_the_readers_boundaries():
     text = "Alpha beta.Gamma delta."
     chunks = Chunker(20).split(text, [Chunk(0, 11, page=1, heading="A"), Chunk(11, 23, page=2, heading="B")])
-    assert [(text[c.start : c.end], c.page, c.heading) for c in chunks] == [("Alpha beta.", 1, "A"), ("Gamma delta.", 2, "B")]
+    assert [(text[c.start : c.end], c.page, c.heading) for c in chunks] == [
+        ("Alpha beta.", 1, "A"),
+        ("Gamma delta.", 2, "B"),
+    ]
 
 
 @settings(deadline=None)

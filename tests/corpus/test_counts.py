@@ -15,7 +15,11 @@ from mindchat.ports import CountsWords
 @pytest.mark.parametrize("matrix", [True, False])
 def test_every_engine_counts_alike(make_library: Any, matrix: bool) -> None:
     library = make_library(IndexSection(matrix=matrix))
-    library.put(river_Tamar="A river of Devon. Rivers flow.", river_Tavy="It joins the Tamar.", bread="Flour and water, 日本 too.")
+    library.put(
+        river_Tamar="A river of Devon. Rivers flow.",
+        river_Tavy="It joins the Tamar.",
+        bread="Flour and water, 日本 too.",
+    )
     library.index.build()
     question = "Which river joins the Tamar, in Atlantis or 日本?"
     counts = library.index.count_words(question)

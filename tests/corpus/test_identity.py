@@ -16,7 +16,10 @@ from .conftest import Library
 
 
 def corpus(path: Path, *rows: tuple[str, str, str]) -> Path:
-    path.write_text("".join(json.dumps({"id": id_, "title": title, "text": text}) + "\n" for id_, title, text in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps({"id": id_, "title": title, "text": text}) + "\n" for id_, title, text in rows),
+        encoding="utf-8",
+    )
     return path
 
 
@@ -51,7 +54,10 @@ def test_equal_ids_in_two_corpora_hide_nothing(real: Library, tmp_path: Path) ->
 def test_ids_stay_while_files_change_come_and_go(real: Library, tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
-    one, two = corpus(folder / "one.jsonl", ("1", "one", "first river")), corpus(folder / "two.jsonl", ("1", "two", "second river"))
+    one, two = (
+        corpus(folder / "one.jsonl", ("1", "one", "first river")),
+        corpus(folder / "two.jsonl", ("1", "two", "second river")),
+    )
     real.add(folder)
     before = {passage.document: passage.id for passage in hits(real, "river")}
     corpus(two, ("1", "two", "second river, longer now"))
@@ -65,14 +71,18 @@ def test_ids_stay_while_files_change_come_and_go(real: Library, tmp_path: Path) 
 
 def test_the_same_text_under_two_titles_is_two_passages(real: Library, tmp_path: Path) -> None:
     real.add(
-        corpus(tmp_path / "a.jsonl", ("7", "Mercury (planet)", "It is small.")), corpus(tmp_path / "b.jsonl", ("7", "Mercury (god)", "It is small."))
+        corpus(tmp_path / "a.jsonl", ("7", "Mercury (planet)", "It is small.")),
+        corpus(tmp_path / "b.jsonl", ("7", "Mercury (god)", "It is small.")),
     )
     assert {passage.title for passage in hits(real, "small")} == {"Mercury (planet)", "Mercury (god)"}
 
 
 @pytest.mark.parametrize("foreign", ["1", "a~3", "doc#4", "x~y"])
 def test_the_foreign_id_is_reported_as_it_was(real: Library, tmp_path: Path, foreign: str) -> None:
-    real.add(corpus(tmp_path / "a.jsonl", (foreign, "A", "river one")), corpus(tmp_path / "b.jsonl", (foreign, "B", "river two")))
+    real.add(
+        corpus(tmp_path / "a.jsonl", (foreign, "A", "river one")),
+        corpus(tmp_path / "b.jsonl", (foreign, "B", "river two")),
+    )
     assert [foreign_id(passage) for passage in hits(real, "river")] == [foreign, foreign]
 
 
@@ -80,7 +90,9 @@ def test_a_home_of_an_earlier_version_is_mended(tmp_path: Path, make_library: Ca
     """It kept both texts under one id; the first one hid the second."""
     registry = DocumentRegistry(tmp_path / "memory.db")
     library = Library(tmp_path, registry=registry)
-    library.add(corpus(tmp_path / "a.jsonl", ("1", "A", "river one")), corpus(tmp_path / "b.jsonl", ("1", "B", "river two")))
+    library.add(
+        corpus(tmp_path / "a.jsonl", ("1", "A", "river one")), corpus(tmp_path / "b.jsonl", ("1", "B", "river two"))
+    )
     with registry.store.write() as connection:
         connection.execute("UPDATE chunk SET passage='1'")
         connection.execute("DELETE FROM _sqlite_migrations WHERE name='memory_002_passages'")

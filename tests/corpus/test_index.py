@@ -24,12 +24,29 @@ from mindchat.errors import IndexLockedError, IndexMissingError, Interrupted, Re
 from mindchat.ports import Cancel
 from mindchat.values import Query
 
-WORDS = ["river", "duke", "castle", "film", "magazine", "opera", "planet", "bridge", "poet", "violin", "harbour", "treaty", "glacier", "senator"]
+WORDS = [
+    "river",
+    "duke",
+    "castle",
+    "film",
+    "magazine",
+    "opera",
+    "planet",
+    "bridge",
+    "poet",
+    "violin",
+    "harbour",
+    "treaty",
+    "glacier",
+    "senator",
+]
 
 
 def fill(library, count: int, seed: int = 0) -> None:
     chance = random.Random(seed)
-    texts = {f"{chance.choice(WORDS)}_{n}": " ".join(chance.choices(WORDS, k=chance.randint(3, 40))) for n in range(count)}
+    texts = {
+        f"{chance.choice(WORDS)}_{n}": " ".join(chance.choices(WORDS, k=chance.randint(3, 40))) for n in range(count)
+    }
     library.put(**texts)
 
 
@@ -70,7 +87,16 @@ def test_search_never_returns_more_than_k_and_none_for_stop_words(library):
 def test_query_characters_have_no_meaning(library):
     library.put(a="alpha OR beta NOT gamma", b='title:"delta" [x TO y] *')
     library.index.build()
-    for query in ("title:alpha AND (", '"alpha', "alpha~2^9", "[alpha TO", "alp*", "NOT alpha", "a\0lpha alpha", "\ud800 alpha"):
+    for query in (
+        "title:alpha AND (",
+        '"alpha',
+        "alpha~2^9",
+        "[alpha TO",
+        "alp*",
+        "NOT alpha",
+        "a\0lpha alpha",
+        "\ud800 alpha",
+    ):
         library.find(query)
     assert library.find("alp*") == []
     assert library.find("NOT alpha") == ["a"]
@@ -93,7 +119,9 @@ def test_ten_thousand_random_queries_raise_nothing(library):
     chance, syntax = random.Random(1), " abc:\"'()[]*?~^+-\\\n"
     for _ in range(10_000):
         length = chance.randint(0, 40)
-        text = "".join(chr(chance.randrange(0x110000)) if chance.random() < 0.5 else chance.choice(syntax) for _ in range(length))
+        text = "".join(
+            chr(chance.randrange(0x110000)) if chance.random() < 0.5 else chance.choice(syntax) for _ in range(length)
+        )
         library.index.search(Query(text), 5)
 
 
@@ -158,7 +186,9 @@ def test_identical_passages_stand_once_and_are_found_under_each_place(library):
     from mindchat.values import Chunk, Document
 
     text = "The very same words."
-    library.registry.put([(Document(f"/{folder}/note.txt", "note", text), [Chunk(0, len(text))]) for folder in ("one", "two")])
+    library.registry.put(
+        [(Document(f"/{folder}/note.txt", "note", text), [Chunk(0, len(text))]) for folder in ("one", "two")]
+    )
     library.index.build()
     assert len(library.find("same words")) == 1
     assert len(library.find("same words", within=["/two"])) == 1
@@ -302,7 +332,9 @@ with Store(Path(sys.argv[1])).lock(5):
 
 def test_a_second_process_is_told_who_writes(library):
     fill(library, 5)
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(library.index.store.root)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(library.index.store.root)], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"

@@ -24,7 +24,10 @@ def docs(tmp_path):
     folder.mkdir()
     (folder / "river.txt").write_text("The Vézère is a river in France.\n\nIt joins the Dordogne.", encoding="utf-8")
     (folder / "a b ü.md").write_text("# Castles\n\nIntro.\n\n## Old ones\n\nThe castle of Thouars.\n", encoding="utf-8")
-    lines = ['{"id": "p1", "title": "Poe", "text": "Edgar Poe wrote tales."}', '{"id": "p2", "title": "Raven", "text": "A bird."}']
+    lines = [
+        '{"id": "p1", "title": "Poe", "text": "Edgar Poe wrote tales."}',
+        '{"id": "p2", "title": "Raven", "text": "A bird."}',
+    ]
     (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -161,7 +164,11 @@ def test_a_corpus_without_a_single_good_line_fails(library, tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "want"),
     [
-        ("latin.txt", "Die Gräfin ließ Käse für die Vögel übrig, als es draußen schon dämmerte.".encode("latin-1"), "Gräfin"),
+        (
+            "latin.txt",
+            "Die Gräfin ließ Käse für die Vögel übrig, als es draußen schon dämmerte.".encode("latin-1"),
+            "Gräfin",
+        ),
         ("cyr.txt", ("Москва является столицей России и крупнейшим городом страны. " * 5).encode("cp1251"), "Москва"),
         ("bom.txt", "Trémoille".encode("utf-16"), "Trémoille"),
         ("bare.txt", "A plain sentence about castles in Poitou.".encode("utf-16-le"), "castles"),
@@ -182,7 +189,9 @@ def test_binary_in_a_text_file_is_named(library, tmp_path):
 
 
 def test_escape_sequences_never_reach_the_registry(library, tmp_path):
-    (tmp_path / "evil\x1b]52;c;x\x07.txt").write_text("safe \x1b[2J\x9b31m words and more of them, " * 20 + "\x00\u202e")
+    (tmp_path / "evil\x1b]52;c;x\x07.txt").write_text(
+        "safe \x1b[2J\x9b31m words and more of them, " * 20 + "\x00\u202e"
+    )
     library.add(tmp_path)
     (document,) = library.registry.rows.values()
     assert document.document.text.startswith("safe  words and")
@@ -220,7 +229,12 @@ def test_what_is_skipped_and_why(library, tmp_path):
     failed = {event.path.removeprefix(f"{root}/"): event.reason for event in events if isinstance(event, FileFailed)}
     assert sorted(uri.removeprefix(f"{root}/") for uri in library.registry.rows) == ["keep.log", "sub/x.txt"]
     assert skipped.pop("node_modules") == "dependencies or generated files"
-    assert skipped.pop("build") == skipped.pop("a.log") == skipped.pop("sub/y.txt") == "ignored by .gitignore or .mindchatignore"
+    assert (
+        skipped.pop("build")
+        == skipped.pop("a.log")
+        == skipped.pop("sub/y.txt")
+        == "ignored by .gitignore or .mindchatignore"
+    )
     assert skipped.pop(".env") == skipped.pop("id_rsa") == skipped.pop("server.pem") == "secret"
     assert skipped.pop("sub/loop") == "read already (a link), or MindChat's own files"
     assert skipped.pop("twice.txt") == "link to a file that was read already"
@@ -317,7 +331,9 @@ for event in ingest(roots, registry, index, section):
 
 
 def kill_and_check(tmp_path, rounds: int) -> None:
-    """A first corpus is indexed; then a second one is added and killed at random moments; the first must answer, and a resumed run be whole."""
+    """A first corpus is indexed; then a second one is added and killed at random moments; the first must answer, and a
+    resumed run be whole.
+    """
     memory = pytest.importorskip("mindchat.storage.document_registry")
     from mindchat.corpus.index import Index
 
@@ -328,7 +344,9 @@ def kill_and_check(tmp_path, rounds: int) -> None:
     run = [sys.executable, "-c", CHILD, str(home)]
     subprocess.run([*run, str(first)], check=True, stdout=subprocess.DEVNULL)
     for number in range(rounds):
-        second.write_text("".join(f'{{"id":"b{n}","title":"second {number} {n}","text":"zebra {number} {n}"}}\n' for n in range(1500)))
+        second.write_text(
+            "".join(f'{{"id":"b{n}","title":"second {number} {n}","text":"zebra {number} {n}"}}\n' for n in range(1500))
+        )
         child = subprocess.Popen([*run, str(second)], stdout=subprocess.PIPE)
         time.sleep(chance.uniform(0.05, 1.3))
         child.send_signal(signal.SIGKILL)
@@ -337,7 +355,9 @@ def kill_and_check(tmp_path, rounds: int) -> None:
         index = Index(home / "index", IndexSection(), registry)
         assert index.search(Query("river castle"), 3), f"round {number}: the old index must answer"
         known = registry.count("user")[1]
-        assert index.pending or (index.status().passages == known and index.verify() == []), f"round {number}: silently incomplete"
+        assert index.pending or (index.status().passages == known and index.verify() == []), (
+            f"round {number}: silently incomplete"
+        )
         index.close()
         registry.close()
     subprocess.run([*run, str(second)], check=True, stdout=subprocess.DEVNULL)
@@ -389,7 +409,23 @@ def test_files_in_a_folder_that_cannot_be_opened_now_are_not_forgotten(library, 
 
 
 def test_importing_the_room_imports_no_heavy_library():
-    heavy = ["whoosh", "numpy", "bm25s", "lxml", "pypdf", "docx", "docutils", "pathspec", "charset_normalizer", "filelock", "Stemmer"]
-    names = "mindchat.corpus.ingest, mindchat.corpus.index, mindchat.corpus.reading.readers, mindchat.corpus.reading.walk"
+    heavy = [
+        "whoosh",
+        "numpy",
+        "bm25s",
+        "lxml",
+        "pypdf",
+        "docx",
+        "docutils",
+        "pathspec",
+        "charset_normalizer",
+        "filelock",
+        "Stemmer",
+    ]
+    names = (
+        "mindchat.corpus.ingest, mindchat.corpus.index, mindchat.corpus.reading.readers, mindchat.corpus.reading.walk"
+    )
     code = f"import sys, {names}; print([name for name in {heavy} if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )

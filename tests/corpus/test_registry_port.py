@@ -42,7 +42,9 @@ def test_moved_only_if_the_old_file_is_gone(registry, tmp_path):
 
 def test_passage_ids(registry):
     stem = hashlib.sha1(b"/a").hexdigest()[:12]
-    registry.put([(Document("/a", "t", "one two"), [Chunk(0, 3), Chunk(4, 7)]), document("/c.jsonl#x", "line", external_id="x")])
+    registry.put(
+        [(Document("/a", "t", "one two"), [Chunk(0, 3), Chunk(4, 7)]), document("/c.jsonl#x", "line", external_id="x")]
+    )
     assert [(p.id, p.text) for p in registry.passages()] == [(f"{stem}-0", "one"), (f"{stem}-1", "two"), ("x", "line")]
     assert registry.passage("x").document == "/c.jsonl#x"
     assert registry.passage("nothing") is None

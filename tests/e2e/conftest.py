@@ -21,18 +21,26 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from .terminal import Terminal
 
-collect_ignore_glob = ["test_*.py"] if sys.platform == "win32" else []  # no pseudo-terminals there; the screens have tests of their own
+collect_ignore_glob = (
+    ["test_*.py"] if sys.platform == "win32" else []
+)  # no pseudo-terminals there; the screens have tests of their own
 
 NOTES = {
     "rivers.md": "# Rivers\n\nThe Isar flows through Munich. The Isar rises in the Karwendel mountains in Austria.\n",
     "people.md": "# People\n\nMarta Lindqvist was born in Uppsala in 1931. She founded the Lindqvist Observatory.\n",
-    "long.md": "# Lighthouses\n\n"
-    + "\n\n".join(f"Paragraph {n} tells of lighthouse number {n} and of the keeper who lived there for {n} years." for n in range(60)),
+    "long.md": (
+        "# Lighthouses\n\n"
+        + "\n\n".join(
+            f"Paragraph {n} tells of lighthouse number {n} and of the keeper who lived there for {n} years."
+            for n in range(60)
+        )
+    ),
 }
 QUESTION = "Which mountains does the Isar rise in?"
 TALE = "Tell me a very long story about every lighthouse and its keeper, one after another."
 STREAMING = {"MINDCHAT_LAYOUT__COT": "true", "MINDCHAT_ENGINE__REASONING_TOKENS": "2000"}
-"""Settings under which TALE is written until somebody stops it: thinking has no end but the model's own and this count."""
+"""Settings under which TALE is written until somebody stops it: thinking has no end but the model's own and this count.
+"""
 SHELL = f"""
 ( while kill -0 {os.getpid()}; do sleep 5; done; kill -KILL 0 ) >/dev/null 2>&1 &
 before=$(stty -g)
@@ -42,7 +50,9 @@ echo; echo "left with $code"
 [ "$before" = "$(stty -g)" ] && echo "settings as before"
 sleep 900
 """
-"""Runs the program, then says its exit status and whether the terminal's settings are what they were. Nothing outlives the tests."""
+"""Runs the program, then says its exit status and whether the terminal's settings are what they were. Nothing outlives
+the tests.
+"""
 
 
 class Desk(Struct, frozen=True):
@@ -67,7 +77,9 @@ class Desk(Struct, frozen=True):
             timeout=300,
             stdin=subprocess.DEVNULL,
         )
-        assert done.returncode == 0 or not check, f"{arguments} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == 0 or not check, (
+            f"{arguments} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        )
         return done
 
     def json(self, *arguments: str, check: bool = True) -> Any:
@@ -75,12 +87,16 @@ class Desk(Struct, frozen=True):
         return json.loads(self.run(*arguments, "--json", check=check).stdout)
 
     @contextmanager
-    def open(self, *arguments: str, size: tuple[int, int] = (80, 24), tmux: bool | None = None, **extra: str) -> Iterator[Terminal]:
+    def open(
+        self, *arguments: str, size: tuple[int, int] = (80, 24), tmux: bool | None = None, **extra: str
+    ) -> Iterator[Terminal]:
         """The real program in a terminal; `extra` joins its environment."""
         from .terminal import Terminal
 
         command = shlex.join([sys.executable, "-m", "mindchat", *arguments])
-        with Terminal(SHELL.replace("PROGRAM", command), {**self.environment, **extra}, self.folder, size, tmux=tmux) as terminal:
+        with Terminal(
+            SHELL.replace("PROGRAM", command), {**self.environment, **extra}, self.folder, size, tmux=tmux
+        ) as terminal:
             yield terminal
 
 
@@ -95,7 +111,9 @@ def at_a_desk(root: Path, model: Path) -> Desk:
         "MINDCHAT_ANSWER__REFUSE": "off",  # the tale that a turn is stopped in stands in no document
         "OMP_NUM_THREADS": "1",
     }
-    kept = {name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR", "OMP_WAIT_POLICY") if name in os.environ}
+    kept = {
+        name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR", "OMP_WAIT_POLICY") if name in os.environ
+    }
     return Desk(root, {**kept, **environment})
 
 

@@ -1,6 +1,8 @@
-"""A terminal for the real program: start it, send keys, read the screen. tmux where it is installed, else a pty with pyte as the terminal.
+"""A terminal for the real program: start it, send keys, read the screen. tmux where it is installed, else a pty with
+pyte as the terminal.
 
-Owns: processes, keys, the screen as text, the modes that a program may leave on, waiting. Does not own: what is expected of the screen (tests).
+Owns: processes, keys, the screen as text, the modes that a program may leave on, waiting. Does not own: what is
+expected of the screen (tests).
 """
 
 from __future__ import annotations
@@ -24,10 +26,26 @@ from typing import Protocol
 
 PATIENCE = 180.0
 """Seconds to wait for anything on a slow, busy machine; nothing is asserted about time here."""
-KEYS = {"Enter": "\r", "Escape": "\x1b", "Tab": "\t", "Up": "\x1b[A", "Down": "\x1b[B", "F4": "\x1bOS", "F5": "\x1b[15~", "F6": "\x1b[17~"}
+KEYS = {
+    "Enter": "\r",
+    "Escape": "\x1b",
+    "Tab": "\t",
+    "Up": "\x1b[A",
+    "Down": "\x1b[B",
+    "F4": "\x1bOS",
+    "F5": "\x1b[15~",
+    "F6": "\x1b[17~",
+}
 KEYS |= {f"C-{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"}
 """tmux's names of keys → what a terminal sends."""
-MODES = {1049: "alternate screen", 1000: "mouse", 1002: "mouse drag", 1003: "mouse motion", 1006: "mouse reports", 2004: "bracketed paste"}
+MODES = {
+    1049: "alternate screen",
+    1000: "mouse",
+    1002: "mouse drag",
+    1003: "mouse motion",
+    1006: "mouse reports",
+    2004: "bracketed paste",
+}
 """Private modes that a program must switch off when it ends (the cursor, mode 25, on)."""
 BASE = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
@@ -60,15 +78,36 @@ class Tmux:
         self._socket = f"mindchat-{uuid.uuid4().hex[:12]}"
         self._environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **BASE}
         width, height = size
-        # The first command only keeps the server alive until the option stands that keeps a window whose program has ended.
-        self._run("-f", "/dev/null", "new-session", "-d", "-s", "s", "-x", str(width), "-y", str(height), "-c", str(folder), "cat")
+        # The first command only keeps the server alive until the option stands that keeps a window whose program has
+        # ended.
+        self._run(
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "s",
+            "-x",
+            str(width),
+            "-y",
+            str(height),
+            "-c",
+            str(folder),
+            "cat",
+        )
         self._run("set-option", "-g", "remain-on-exit", "on")
         words = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         self._run("respawn-pane", "-k", "-t", "s", "-c", str(folder), f"exec env {words} sh -c {shlex.quote(command)}")
         self.pid = int(self._ask("#{pane_pid}"))
 
     def _run(self, *arguments: str) -> str:
-        done = subprocess.run(["tmux", "-L", self._socket, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=self._environment)
+        done = subprocess.run(
+            ["tmux", "-L", self._socket, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=self._environment,
+        )
         assert done.returncode == 0, f"tmux {arguments[0]}: {done.stderr}"
         return done.stdout
 
@@ -86,7 +125,15 @@ class Tmux:
 
     def left_on(self) -> set[str]:
         alternate, mouse, cursor = self._ask("#{alternate_on} #{mouse_any_flag} #{cursor_flag}").split()
-        return {name for name, on in (("alternate screen", alternate == "1"), ("mouse", mouse == "1"), ("cursor hidden", cursor == "0")) if on}
+        return {
+            name
+            for name, on in (
+                ("alternate screen", alternate == "1"),
+                ("mouse", mouse == "1"),
+                ("cursor hidden", cursor == "0"),
+            )
+            if on
+        }
 
     def close(self) -> None:
         with contextlib.suppress(AssertionError):  # the server ended by itself
@@ -106,7 +153,8 @@ class Pty:
         self._fd, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         name = shlex.quote(os.ttyname(side))
-        # The leader of a new session gets the first terminal that it opens as its controlling one; forking in Python is not safe beside threads.
+        # The leader of a new session gets the first terminal that it opens as its controlling one; forking in Python is
+        # not safe beside threads.
         self._process = subprocess.Popen(
             ["sh", "-c", f"exec <{name} >{name} 2>&1; {command}"],
             env={"PATH": os.environ["PATH"], "HOME": str(folder), **BASE, **environment},
@@ -154,7 +202,15 @@ class Pty:
 class Terminal:
     """One program in one terminal. Use as a context manager."""
 
-    def __init__(self, command: str, environment: Mapping[str, str], folder: Path, size: tuple[int, int], *, tmux: bool | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        environment: Mapping[str, str],
+        folder: Path,
+        size: tuple[int, int],
+        *,
+        tmux: bool | None = None,
+    ) -> None:
         kind = Tmux if (shutil.which("tmux") is not None if tmux is None else tmux) else Pty
         self._backend: Backend = kind(command, environment, folder, size)
 

@@ -28,7 +28,9 @@ def choose_first(terminal: Terminal) -> None:
 
 
 def test_first_day(bare: Desk) -> None:
-    """Index, ask, open the citation, inspect and forget a fact, search the sessions, leave; find the session again and resume it."""
+    """Index, ask, open the citation, inspect and forget a fact, search the sessions, leave; find the session again and
+    resume it.
+    """
     with bare.open() as terminal:
         welcome = terminal.wait(READY)
         assert squeezed("the demo collection, until you index your own") in squeezed(welcome)
@@ -42,7 +44,9 @@ def test_first_day(bare: Desk) -> None:
         assert "[1] Rivers" in answered
 
         terminal.line("[1]")
-        terminal.wait(lambda screen: all(words in screen for words in ("rivers.m", "score", "The Isar flows through Munich.")))
+        terminal.wait(
+            lambda screen: all(words in screen for words in ("rivers.m", "score", "The Isar flows through Munich."))
+        )
         terminal.press("Escape")
         terminal.wait(PROMPT)
 
@@ -84,7 +88,9 @@ def test_first_day(bare: Desk) -> None:
 
 @pytest.mark.parametrize("size", [(120, 40), (60, 15)], ids=["wide", "small"])
 def test_other_sizes(desk: Desk, size: tuple[int, int], record_property: Callable[[str, object], None]) -> None:
-    """The same at 120 × 40, where panes stand beside the chat, and at 60 × 15. While nothing is asked, next to nothing is computed."""
+    """The same at 120 × 40, where panes stand beside the chat, and at 60 × 15. While nothing is asked, next to nothing
+    is computed.
+    """
     with desk.open(size=size) as terminal:
         terminal.wait(READY)
         process = program(terminal)

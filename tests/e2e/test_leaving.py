@@ -1,4 +1,6 @@
-"""Stopping and leaving the real program: Esc, Ctrl+C, quitting in every phase, SIGTERM, kill -9, and several programs at once."""
+"""Stopping and leaving the real program: Esc, Ctrl+C, quitting in every phase, SIGTERM, kill -9, and several programs
+at once.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def indexing(desk: Desk, terminal: Terminal) -> None:
     many = desk.folder / "many"
     many.mkdir()
     for n in range(600):
-        (many / f"{n}.md").write_text(f"# Note {n}\n\n" + f"Lighthouse {n} stands on rock {n}. " * 200, encoding="utf-8")
+        (many / f"{n}.md").write_text(
+            f"# Note {n}\n\n" + f"Lighthouse {n} stands on rock {n}. " * 200, encoding="utf-8"
+        )
     terminal.wait(READY)
     terminal.line(f"/index {many}")
     terminal.wait("● /index")
@@ -95,7 +99,9 @@ def test_quitting_does_not_wait(desk: Desk, phase: Callable[[Desk, Terminal], No
 
 @pytest.mark.parametrize("tmux", [None, False], ids=["usual", "pty"])
 @pytest.mark.parametrize("when", [loading, writing], ids=lambda phase: phase.__name__)
-def test_sigterm_leaves_the_terminal_as_it_was(desk: Desk, when: Callable[[Desk, Terminal], None], tmux: bool | None) -> None:
+def test_sigterm_leaves_the_terminal_as_it_was(
+    desk: Desk, when: Callable[[Desk, Terminal], None], tmux: bool | None
+) -> None:
     with desk.open(tmux=tmux, **STREAMING) as terminal:
         when(desk, terminal)
         program(terminal).send_signal(signal.SIGTERM)
@@ -125,7 +131,8 @@ def test_kill_9_while_streaming_loses_no_more_than_the_last_moment(desk: Desk, r
     assert turn["question"] == TALE
     kept = squeezed(turn["answer"])
     assert kept, "nothing of the answer was written down"
-    # The last words that were kept were on the screen at some moment: what came after it is lost. If they never were, nothing that was shown is.
+    # The last words that were kept were on the screen at some moment: what came after it is lost. If they never were,
+    # nothing that was shown is.
     lost = next((killed - second for second, screen in seen if kept[-100:] in screen), 0.0)
     record_property("lost_seconds", round(lost, 2))
     assert lost < LOST_SECONDS
@@ -152,6 +159,8 @@ def test_two_screens_and_one_ask_write_at_once(desk: Desk) -> None:
             terminal.wait(ANSWERED)
             terminal.press("C-q")
             terminal.wait("left with 0")
-    written = [desk.json("sessions", "show", session["id"])["turns"] for session in desk.json("sessions", "list")["sessions"]]
+    written = [
+        desk.json("sessions", "show", session["id"])["turns"] for session in desk.json("sessions", "list")["sessions"]
+    ]
     assert sorted(turn["question"] for turns in written for turn in turns) == sorted(questions)
     assert all(turn["status"] == "done" and turn["answer"] for turns in written for turn in turns)

@@ -34,7 +34,15 @@ def test_where_an_answer_stands(answer: str, text: str, quote: str) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "text"),
-    [("art", "a party"), ("12", "in 1912"), ("Rome", "in Romeo"), ("x", ""), ("", "text"), ("Paris", "no such place"), (" ", "a b")],
+    [
+        ("art", "a party"),
+        ("12", "in 1912"),
+        ("Rome", "in Romeo"),
+        ("x", ""),
+        ("", "text"),
+        ("Paris", "no such place"),
+        (" ", "a b"),
+    ],
 )
 def test_what_does_not_stand_there_as_whole_words(answer: str, text: str) -> None:
     if answer.strip():
@@ -76,7 +84,8 @@ def test_a_sentence_is_cited_by_what_it_adds_to_the_question() -> None:
     assert cite("A thing nobody wrote", "", WORLD, ["Nobody Here"]) == ()
 
 
-# ── names that were not read about ───────────────────────────────────────────────────────────────────────────────────────
+# ── names that were not read about
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -95,10 +104,22 @@ def test_names_that_nothing_read_names(question: str, missing: list[str]) -> Non
 
 
 def test_names_are_compared_without_case_accents_and_plural() -> None:
-    assert unread("Did the Trémoilles live in Thouars?", [passage("p", "The House of La Tremoille, lords of thouars.")], language("en")) == []
+    assert (
+        unread(
+            "Did the Trémoilles live in Thouars?",
+            [passage("p", "The House of La Tremoille, lords of thouars.")],
+            language("en"),
+        )
+        == []
+    )
 
 
 def test_an_answer_about_what_was_not_read_says_so() -> None:
     for name, said in (("Metropolis", []), ("Nosferatu", ["Nothing that was read names “Nosferatu”."])):
-        events = run(f"Who directed the film {name}?", ["Fritz Lang"], "engine.policy=once", retriever=ListRetriever([METROPOLIS]))
+        events = run(
+            f"Who directed the film {name}?",
+            ["Fritz Lang"],
+            "engine.policy=once",
+            retriever=ListRetriever([METROPOLIS]),
+        )
         assert [notice.text for notice in of(events, Notice) if "names" in notice.text] == said

@@ -30,11 +30,24 @@ def shown(prompt: Prompt) -> str:
 
 @settings(max_examples=500, deadline=None)
 @given(
-    sizes, st.integers(0, 4), st.integers(0, 4), st.integers(10, 900), st.integers(0, 60), st.integers(0, 2), st.sampled_from(["user", "assistant"])
+    sizes,
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(10, 900),
+    st.integers(0, 60),
+    st.integers(0, 2),
+    st.sampled_from(["user", "assistant"]),
 )
-def test_any_documents_and_window(lengths: list[int], turns: int, facts: int, window: int, room: int, copies: int, role: str) -> None:
-    passages = tuple(passage(f"p{n}", " ".join(f"w{n}x{i}" for i in range(size)), f"T{n}", rank=n % 3 + 1) for n, size in enumerate(lengths))
-    hop = TurnState(1, "Who was it?", passages=passages, facts=tuple(Fact(f"f{n}", f"s{n}", "is", "o", 1.0) for n in range(facts)))
+def test_any_documents_and_window(
+    lengths: list[int], turns: int, facts: int, window: int, room: int, copies: int, role: str
+) -> None:
+    passages = tuple(
+        passage(f"p{n}", " ".join(f"w{n}x{i}" for i in range(size)), f"T{n}", rank=n % 3 + 1)
+        for n, size in enumerate(lengths)
+    )
+    hop = TurnState(
+        1, "Who was it?", passages=passages, facts=tuple(Fact(f"f{n}", f"s{n}", "is", "o", 1.0) for n in range(facts))
+    )
     history = [(f"old question {n}", "old answer") for n in range(turns)]
     composer = (UserRole if role == "user" else AssistantRole)(config())
     try:
@@ -69,7 +82,9 @@ def test_older_turns_go_first_then_memory_then_the_worst_passages() -> None:
     def compose(h: TurnState, past: object) -> Prompt:
         return UserRole(config()).answer(h, 0, past)  # type: ignore[arg-type]
 
-    fitted = fit(compose, hop, [("asked before", "answered"), ("asked last", "answered")], lambda p: count(p), Budget(78, 0))
+    fitted = fit(
+        compose, hop, [("asked before", "answered"), ("asked last", "answered")], lambda p: count(p), Budget(78, 0)
+    )
     sizes_seen = [drop.passage for drop in fitted.dropped]
     assert sizes_seen == ["turn: asked before", "memory: f1", "worst"]
     assert fitted.hop.passages == (best,)
@@ -77,7 +92,13 @@ def test_older_turns_go_first_then_memory_then_the_worst_passages() -> None:
 
 def test_a_question_too_long_beside_the_newest_turn_says_so() -> None:
     with pytest.raises(WindowError, match="beside the turn before it") as failure:
-        fit(lambda hop, past: Prompt((Message("user", (Text("word " * 30 * len(past)),)),)), TurnState(0, "?"), [("a", "b")], count, Budget(20, 0))
+        fit(
+            lambda hop, past: Prompt((Message("user", (Text("word " * 30 * len(past)),)),)),
+            TurnState(0, "?"),
+            [("a", "b")],
+            count,
+            Budget(20, 0),
+        )
     assert "new conversation" in failure.value.hint
 
 
@@ -88,7 +109,9 @@ def test_a_question_too_long_is_refused_with_both_numbers() -> None:
 
 
 def test_ten_hops_of_ten_documents_stay_within_the_window_and_drops_are_told() -> None:
-    many: tuple[Passage, ...] = tuple(passage(f"d{n}", f"topic{n % 10} " * 40, f"T{n}", rank=n % 10 + 1) for n in range(100))
+    many: tuple[Passage, ...] = tuple(
+        passage(f"d{n}", f"topic{n % 10} " * 40, f"T{n}", rank=n % 10 + 1) for n in range(100)
+    )
     tape = [f"Topic{n}{{9,0.9}} was about topic{n} words." for n in range(10)] + ["So the answer is x.", "x"]
 
     class Retriever:
@@ -119,10 +142,13 @@ def test_ten_hops_of_ten_documents_stay_within_the_window_and_drops_are_told() -
     trace = Trace()
     for event in events:
         trace = fold(trace, event)
-    assert [d["passage"] for d in report(trace)["context"]["dropped"]] == dropped, "what people and programs are shown names every one"
+    assert [d["passage"] for d in report(trace)["context"]["dropped"]] == dropped, (
+        "what people and programs are shown names every one"
+    )
 
 
-# ── allowances of their own ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── allowances of their own
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def words_of(text: str) -> int:
@@ -153,7 +179,9 @@ def size(facts: Sequence[Fact]) -> int:
 
 
 @given(st.lists(st.integers(1, 30), max_size=10), st.integers(0, 8), st.integers(0, 100), st.integers(1, 2000))
-def test_new_facts_stand_within_memorys_allowances_or_are_named(lengths: list[int], most: int, tokens: int, window: int) -> None:
+def test_new_facts_stand_within_memorys_allowances_or_are_named(
+    lengths: list[int], most: int, tokens: int, window: int
+) -> None:
     news = [fact(n, words) for n, words in enumerate(lengths)]
     kept, dropped = remembered((), news, size, most, tokens, window)
     assert len(kept) <= most
@@ -171,7 +199,9 @@ def test_which_allowance_left_a_fact_out_is_said() -> None:
 def test_facts_over_the_allowance_are_left_out_of_the_prompt_visibly() -> None:
     facts = tuple(fact(n, 12) for n in range(6))
     memory = ListMemory({"Metropolis": Recalled(facts)})
-    events = run("Who directed the film Metropolis?", ["Lang"], "engine.policy=once", "memory.max_tokens=60", memory=memory)
+    events = run(
+        "Who directed the film Metropolis?", ["Lang"], "engine.policy=once", "memory.max_tokens=60", memory=memory
+    )
     dropped = [d.passage for e in of(events, DocumentsDropped) for d in e.dropped]
     (answer,) = of(events, PromptBuilt)
     shown_facts = [f.id for f in facts if f"| is | {'o ' * 11}o" in answer.sent and f"] {f.subject} |" in answer.sent]
@@ -184,7 +214,14 @@ def test_facts_over_the_allowance_are_left_out_of_the_prompt_visibly() -> None:
 def test_a_follow_up_sees_the_newest_turns_and_the_rest_is_named() -> None:
     history = tuple((f"Who is person {n}?", "word " * 20 + f"Name{n}") for n in range(6))
     tape = [" Where was Name5 born?", "Vienna"]
-    events = run("And where was he born?", tape, "engine.policy=once", "engine.history_tokens=60", "engine.history_turns=4", history=history)
+    events = run(
+        "And where was he born?",
+        tape,
+        "engine.policy=once",
+        "engine.history_tokens=60",
+        "engine.history_turns=4",
+        history=history,
+    )
     dropped = [(d.passage, d.why) for e in of(events, DocumentsDropped) for d in e.dropped]
     assert [name for name, _ in dropped] == ["turns: the first 2", "turn: Who is person 2?", "turn: Who is person 3?"]
     assert dropped[0][1] == "over engine.history_turns = 4"
@@ -198,6 +235,8 @@ def test_a_follow_up_sees_the_newest_turns_and_the_rest_is_named() -> None:
 
 @pytest.mark.parametrize("off", ["engine.history_turns=0", "engine.history_tokens=0"])
 def test_a_history_that_is_switched_off_is_no_omission(off: str) -> None:
-    events = run("And where was he born?", ["Vienna"], "engine.policy=once", off, history=(("Who directed it?", "Lang"),))
+    events = run(
+        "And where was he born?", ["Vienna"], "engine.policy=once", off, history=(("Who directed it?", "Lang"),)
+    )
     assert of(events, DocumentsDropped) == []
     assert of(events, QuestionRewritten) == []

@@ -18,13 +18,33 @@ READ = (METROPOLIS, LANG, CURIE)
 @pytest.mark.parametrize(
     ("said", "shown", "cited", "unsupported"),
     [
-        ("Fritz Lang was born in Vienna [1].", "Fritz Lang was born in Vienna [1].", ["p2"], 0),  # the model counts from 0, people from 1
+        (
+            "Fritz Lang was born in Vienna [1].",
+            "Fritz Lang was born in Vienna [1].",
+            ["p2"],
+            0,
+        ),  # the model counts from 0, people from 1
         ("Fritz Lang was born in Vienna.", "Fritz Lang was born in Vienna [1].", ["p2"], 0),  # no mark: it gets one
-        ("Fritz Lang was born in Vienna [0].", "Fritz Lang was born in Vienna [1].", ["p2"], 0),  # the wrong one: the right one
+        (
+            "Fritz Lang was born in Vienna [0].",
+            "Fritz Lang was born in Vienna [1].",
+            ["p2"],
+            0,
+        ),  # the wrong one: the right one
         ("Fritz Lang was born in Vienna [9].", "Fritz Lang was born in Vienna [1].", ["p2"], 0),  # names no passage
-        ("Fritz Lang was born in Berlin [1].", "Fritz Lang was born in Berlin.", [], 1),  # the name does not stand there
+        (
+            "Fritz Lang was born in Berlin [1].",
+            "Fritz Lang was born in Berlin.",
+            [],
+            1,
+        ),  # the name does not stand there
         ("Fritz Lang was born in 1891 [1].", "Fritz Lang was born in 1891.", [], 1),  # nor the number
-        ("Fritz Lang was born in Vienna. [1]", "Fritz Lang was born in Vienna [1].", ["p2"], 0),  # a mark behind the full stop
+        (
+            "Fritz Lang was born in Vienna. [1]",
+            "Fritz Lang was born in Vienna [1].",
+            ["p2"],
+            0,
+        ),  # a mark behind the full stop
         ("[1] Fritz Lang was born in Vienna.", "Fritz Lang was born in Vienna [1].", ["p2"], 0),
         ("According to Document [1], Fritz Lang was born in Vienna.", "Fritz Lang was born in Vienna [1].", ["p2"], 0),
         ("Metropolis was directed by Fritz Lang [0][1].", "Metropolis was directed by Fritz Lang [1].", ["p1"], 0),
@@ -34,9 +54,19 @@ READ = (METROPOLIS, LANG, CURIE)
             ["p1", "p2"],
             0,
         ),
-        ("He was born on 5 December 1890 in Warsaw.", "He was born on 5 December 1890 in Warsaw.", [], 1),  # two passages blended
+        (
+            "He was born on 5 December 1890 in Warsaw.",
+            "He was born on 5 December 1890 in Warsaw.",
+            [],
+            1,
+        ),  # two passages blended
         ("He was born on 5 December 1890 in Warsaw [1][2].", "He was born on 5 December 1890 in Warsaw.", [], 1),
-        ("Fritz Lang liked tulips and bicycles very much.", "Fritz Lang liked tulips and bicycles very much.", [], 1),  # the name alone is not enough
+        (
+            "Fritz Lang liked tulips and bicycles very much.",
+            "Fritz Lang liked tulips and bicycles very much.",
+            [],
+            1,
+        ),  # the name alone is not enough
         ("That is all.", "That is all.", [], 0),
         (
             "Metropolis was directed by Fritz Lang. He was born in Vienna on 5 December 1890.",

@@ -37,7 +37,9 @@ class Counted:
 
 
 def stream(text: str, want: frozenset[Signal] = ALL, limit: int = 64) -> SentenceStream:
-    return SentenceStream(ScriptedModel([text]).stream(PROMPT, want=want, max_tokens=256), language("en"), want=want, limit=limit)
+    return SentenceStream(
+        ScriptedModel([text]).stream(PROMPT, want=want, max_tokens=256), language("en"), want=want, limit=limit
+    )
 
 
 def drain(one: SentenceStream) -> tuple[list[Draft], list[str]]:
@@ -123,5 +125,9 @@ def test_joined_numbers_through_and_keeps_signals() -> None:
             (" Lang", 2.0),
         ),
     )
-    assert (both.text, [t.index for t in both.tokens], [t.entropy for t in both.tokens]) == ("Fritz Lang", [0, 1], [1.0, 2.0])
+    assert (both.text, [t.index for t in both.tokens], [t.entropy for t in both.tokens]) == (
+        "Fritz Lang",
+        [0, 1],
+        [1.0, 2.0],
+    )
     assert joined(Draft(""), draft(("a", 1.0))).text == "a"

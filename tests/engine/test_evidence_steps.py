@@ -16,14 +16,21 @@ from mindchat.values import Passage, Span
 from ..fakes import NoIndex, engine, of, passage, run
 
 QUESTION = "Where was the director of Metropolis born?"
-FILM = passage("film", "Metropolis is a film. It was shot in Babelsberg. It was directed by Fritz Lang.", "Metropolis", 12)
+FILM = passage(
+    "film", "Metropolis is a film. It was shot in Babelsberg. It was directed by Fritz Lang.", "Metropolis", 12
+)
 LANG = passage(
     "lang",
-    "Fritz Lang was a director. He liked the coffee of Vienna, as some tell, more than all tea. He was born in Vienna. He never drove any car.",
+    "Fritz Lang was a director. He liked the coffee of Vienna, as some tell, more than all tea. He was born in Vienna."
+    " He never drove any car.",
     "Fritz Lang",
     5,
 )
-TEA = passage("tea", "Tea is a drink. It is made from leaves in Assam, China and Ceylon, and drunk by the director of this text.", "Tea")
+TEA = passage(
+    "tea",
+    "Tea is a drink. It is made from leaves in Assam, China and Ceylon, and drunk by the director of this text.",
+    "Tea",
+)
 WORLD = (FILM, LANG, TEA)
 ONCE = ("engine.policy=once", "retrieve.k=3", "memory.mode=off")
 SMALL = (*ONCE, "retrieve.evidence_words=28")
@@ -91,7 +98,9 @@ def test_without_an_index_or_a_search_there_is_no_evidence() -> None:
 
 
 def test_a_search_that_finds_nothing_answers_nothing() -> None:
-    (chosen,) = of(run("Who sang Xyzzy?", ["nobody"], *ONCE, "answer.refuse=off", retriever=MemoryIndex(WORLD)), ev.EvidenceChosen)
+    (chosen,) = of(
+        run("Who sang Xyzzy?", ["nobody"], *ONCE, "answer.refuse=off", retriever=MemoryIndex(WORLD)), ev.EvidenceChosen
+    )
     assert chosen.evidence == ()
     assert chosen.answerable is not None
     assert not chosen.answerable.enough
@@ -99,7 +108,9 @@ def test_a_search_that_finds_nothing_answers_nothing() -> None:
 
 def test_the_report_tells_where_the_evidence_stands() -> None:
     shown = report(fold_all(turn(*SMALL)))
-    assert {item["passage"] for item in shown["evidence"]} == {item for copy in shown["context"]["copies"] for item in copy}
+    assert {item["passage"] for item in shown["evidence"]} == {
+        item for copy in shown["context"]["copies"] for item in copy
+    }
     assert all(set(item) == {"passage", "start", "end"} for item in shown["evidence"])
     assert set(shown["answerable"]) == {"p", "enough"}
     assert report(fold_all(turn(*SMALL, "retrieve.evidence=passages")))["evidence"] == []
@@ -107,7 +118,9 @@ def test_the_report_tells_where_the_evidence_stands() -> None:
 
 def test_what_is_not_there_is_seen_before_any_model_call() -> None:
     events = list(
-        engine(["nobody"], *ONCE, "answer.refuse=off", retriever=MemoryIndex(WORLD)).run("Who composed the opera The Glass Heron of Vostronia?")
+        engine(["nobody"], *ONCE, "answer.refuse=off", retriever=MemoryIndex(WORLD)).run(
+            "Who composed the opera The Glass Heron of Vostronia?"
+        )
     )
     (chosen,) = of(events, ev.EvidenceChosen)
     assert chosen.answerable is not None

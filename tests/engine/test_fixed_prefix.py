@@ -44,9 +44,18 @@ def test_every_first_prompt_begins_with_it(policy: str, layout: str) -> None:
     kept = shared(model, model.read)
     assert beginning == len(kept) > 0
     assert "Who?" not in kept
-    assert not any(segment.text in kept for prompt in model.read for m in prompt.messages for segment in m.segments if _changes(segment))
+    assert not any(
+        segment.text in kept
+        for prompt in model.read
+        for m in prompt.messages
+        for segment in m.segments
+        if _changes(segment)
+    )
     for history in ((), HISTORY):
-        built = of(run(QUESTION, Reading(TAPE, provides=ALL), f"engine.policy={policy}", layout, history=history), ev.PromptBuilt)
+        built = of(
+            run(QUESTION, Reading(TAPE, provides=ALL), f"engine.policy={policy}", layout, history=history),
+            ev.PromptBuilt,
+        )
         assert built[0].sent.startswith(kept), policy
 
 
@@ -59,7 +68,12 @@ def test_the_instructions_and_examples_are_read_where_the_policy_reasons() -> No
     engine(model, "engine.policy=mind").read_ahead()
     kept = shared(model, model.read)
     first = model.read[0]
-    constant = [s.text for m in first.messages for s in m.segments if isinstance(s, Text) and s.origin in ("instruction", "exemplar")]
+    constant = [
+        s.text
+        for m in first.messages
+        for s in m.segments
+        if isinstance(s, Text) and s.origin in ("instruction", "exemplar")
+    ]
     assert len(constant) > 3
     assert all(text in kept for text in constant)
 

@@ -1,4 +1,6 @@
-"""Follow-ups: what leans, what the rules make of it, and that no form is taken that loses or invents a name or repeats a question."""
+"""Follow-ups: what leans, what the rules make of it, and that no form is taken that loses or invents a name or repeats
+a question.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from mindchat.trace import fold_all
 from ..fakes import KeywordRetriever, of, run
 
 EN = language("en")
-PAIRS: list[dict[str, Any]] = [json.loads(line) for line in (Path(__file__).parent / "follow_ups.jsonl").read_text(encoding="utf-8").splitlines()]
+PAIRS: list[dict[str, Any]] = [
+    json.loads(line) for line in (Path(__file__).parent / "follow_ups.jsonl").read_text(encoding="utf-8").splitlines()
+]
 FILM = (("Who directed Metropolis?", "Fritz Lang"),)
 
 
@@ -53,7 +57,13 @@ def test_the_rules_keep_the_subject_and_never_repeat_a_question(pair: dict[str, 
         ("Why?", True),
         ("Were both Fritz Lang and Marie Curie born in Europe?", False),
         ("When did Marie Curie win her first Nobel Prize?", False),
-        ("Who founded the Festival of Lights in the town where Tobias Lenz built a bridge that his father had planned?", False),
+        (
+            (
+                "Who founded the Festival of Lights in the town where Tobias Lenz built a bridge that his father had"
+                " planned?"
+            ),
+            False,
+        ),
         ("Which year did the company that Ann Droid leads begin in?", False),
         ("Who directed the film Nosferatu?", False),
     ],
@@ -68,9 +78,17 @@ def test_what_leans(question: str, does: bool) -> None:
         ((("When was the treaty of Passau signed?", "1552"),), "Who signed it?", "Who signed the treaty of Passau?"),
         ((("What is the capital of Peru?", "Lima"),), "and of Chile?", "What is the capital of Chile?"),
         ((("Who won the 2019 race?", "Lena Bach"),), "And in 2020?", "Who won the 2020 race?"),
-        ((("Who discovered penicillin?", "Alexander Fleming"),), "And in which year?", "In which year was penicillin discovered?"),
+        (
+            (("Who discovered penicillin?", "Alexander Fleming"),),
+            "And in which year?",
+            "In which year was penicillin discovered?",
+        ),
         ((("Where is Tobias Lenz buried?", "Harrow Mills"),), "Since when?", "Since when is Tobias Lenz buried?"),
-        ((("Which company built the Karwendel cable car?", "Doppelmayr"),), "Who founded it?", "Who founded Doppelmayr?"),
+        (
+            (("Which company built the Karwendel cable car?", "Doppelmayr"),),
+            "Who founded it?",
+            "Who founded Doppelmayr?",
+        ),
     ],
 )
 def test_some_more_forms(history: tuple[tuple[str, str], ...], question: str, form: str) -> None:
@@ -138,7 +156,9 @@ def test_the_default_model_turns_a_follow_up_into_its_question(pair: dict[str, A
     rewritten: list[str] = []
     from ..fakes import engine
 
-    for event in engine(default_model, "engine.policy=once", "answer.max_tokens=1").run(pair["question"], history=history):
+    for event in engine(default_model, "engine.policy=once", "answer.max_tokens=1").run(
+        pair["question"], history=history
+    ):
         if isinstance(event, ev.QuestionRewritten):
             rewritten.append(event.standalone)
     (form,) = rewritten
@@ -157,7 +177,9 @@ def test_the_default_models_own_forms_are_checked(default_model: Any, monkeypatc
     kept, taken = 0, 0
     for pair in PAIRS:
         history = tuple((asked, said) for asked, said in pair["history"])
-        events = engine(default_model, "engine.policy=once", "answer.max_tokens=1").run(pair["question"], history=history)
+        events = engine(default_model, "engine.policy=once", "answer.max_tokens=1").run(
+            pair["question"], history=history
+        )
         form = next((event.standalone for event in events if isinstance(event, ev.QuestionRewritten)), pair["question"])
         assert not any(same(form, asked, EN) for asked, _ in history)
         kept += all(name.removeprefix("The ") in form for name in pair["keeps"])

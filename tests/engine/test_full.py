@@ -42,13 +42,22 @@ def test_the_short_answer_is_that_of_the_short_style_and_the_sentences_say_why()
 
 
 def test_a_short_answer_that_the_sentences_leave_out_stands_before_them() -> None:
-    answer = ended(run(QUESTION, [" Vienna", " Metropolis was directed by Fritz Lang."], *FULL, retriever=found())).answer
+    answer = ended(
+        run(QUESTION, [" Vienna", " Metropolis was directed by Fritz Lang."], *FULL, retriever=found())
+    ).answer
     assert answer.text == "Vienna [1]. Metropolis was directed by Fritz Lang [2]."
     assert {c.passage for c in answer.citations} == {"p1", "p2"}, "and where it stands is cited"
 
 
 def test_a_right_sentence_about_something_else_does_not_source_a_wrong_answer() -> None:
-    answer = ended(run(QUESTION, [" Berlin", " Metropolis was directed by Fritz Lang."], *FULL, retriever=ListRetriever([METROPOLIS]))).answer
+    answer = ended(
+        run(
+            QUESTION,
+            [" Berlin", " Metropolis was directed by Fritz Lang."],
+            *FULL,
+            retriever=ListRetriever([METROPOLIS]),
+        )
+    ).answer
     assert answer.verdict == "sourced" or answer.citations  # the bridge is cited
     assert answer.short == "Berlin"
     located = ended(run(QUESTION, [" Rome", " Rome is old."], *FULL, retriever=found())).answer
@@ -89,7 +98,8 @@ def test_overruled_words_are_explained_as_the_chosen_span() -> None:
     assert model.prompts[-1].messages[-1].text.startswith("Answer: Vienna")
 
 
-# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── limits
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -109,7 +119,9 @@ def test_whatever_ends_an_answer_but_its_own_end_is_said(style: str, tape: list[
     assert report(fold_all(events))["cut"] is (after > 0)
     assert (f"cut after {after} tokens" in cut_words(answer)) is (after > 0)
     assert answer.text.endswith("…") is (after > 0 and style == "full")
-    assert not answer.cut or "[" not in answer.text.rpartition(". ")[2], "nothing is claimed of a sentence that is not finished"
+    assert not answer.cut or "[" not in answer.text.rpartition(". ")[2], (
+        "nothing is claimed of a sentence that is not finished"
+    )
 
 
 def on(made: LoopEngine, events: list[ev.Event]) -> list[ev.Event]:
@@ -159,13 +171,16 @@ def test_a_full_window_is_said_and_the_answer_stays() -> None:
     assert fold(fold_all(first), last).answer == ended(first).answer
 
 
-# ── the same for reasoning ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── the same for reasoning
+# ───────────────────────────────────────────────────────────────────────────────────────────────
 
 LONG = "Metropolis was directed by Fritz Lang who was born in the city of Vienna in Austria."
 
 
 def test_a_sentence_over_its_limit_is_judged_in_pieces_and_stays_one_sentence() -> None:
-    events = run(QUESTION, [f"{LONG} So the answer is Vienna.", "Vienna"], "engine.sentence_tokens=6", retriever=found())
+    events = run(
+        QUESTION, [f"{LONG} So the answer is Vienna.", "Vienna"], "engine.sentence_tokens=6", retriever=found()
+    )
     pieces = [e.text for e in of(events, ev.DraftAccepted) if e.channel == "reasoning"]
     assert len(pieces) > 3
     assert "".join(pieces) == f"{LONG} So the answer is Vienna."
@@ -178,7 +193,14 @@ def test_a_piece_is_never_learned_as_a_sentence() -> None:
     flagged = "It was made by Ann{9,0.9} Droid."
     hop = [" Ann Droid | Metropolis - director", " Who directed Metropolis?"]
     rest = " Fritz Lang who was born in the city of Vienna. So the answer is Vienna."
-    run(QUESTION, [flagged, *hop, rest, "Vienna"], "engine.filter=none", "engine.sentence_tokens=7", retriever=found(), memory=memory)
+    run(
+        QUESTION,
+        [flagged, *hop, rest, "Vienna"],
+        "engine.filter=none",
+        "engine.sentence_tokens=7",
+        retriever=found(),
+        memory=memory,
+    )
     assert [h.answer.text for h in memory.harvests] == ["It was made by Fritz Lang who was born in the city of Vienna."]
 
 
@@ -191,7 +213,9 @@ def test_a_piece_is_never_learned_as_a_sentence() -> None:
         ("Metropolis is old. So the answer is Lang.", "", "answered"),
     ],
 )
-def test_reasoning_that_its_limit_cut_is_said_marked_and_not_taken_for_finished(said: str, mark: str, stop: str) -> None:
+def test_reasoning_that_its_limit_cut_is_said_marked_and_not_taken_for_finished(
+    said: str, mark: str, stop: str
+) -> None:
     events = run(QUESTION, [Reply(said, ends=False), "Vienna"], retriever=found())
     assert ended(events).stop == stop
     notices = [e.text for e in of(events, ev.Notice) if "reasoning was cut" in e.text]

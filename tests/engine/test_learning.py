@@ -1,4 +1,6 @@
-"""What a whole turn leaves in memory, on a tape. The letters are those of the design note's list of complaints about memories."""
+"""What a whole turn leaves in memory, on a tape. The letters are those of the design note's list of complaints about
+memories.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,18 @@ def test_e3_no_prompt_holds_more_than_twelve_facts_whatever_memory_holds() -> No
     memory = VolatileMemory(MemorySection(max_facts=6))
     for n in range(60):
         verbs.add(memory, f"Metropolis | cast member | Actor Number{n}")
-    tape = [FLAGGED, " Ann Droid | Metropolis - director", " Who starred in Metropolis?", FLAGGED, " Ann Droid", " Who acted in Metropolis?", "Lang"]
-    events = run(QUESTION, [*tape, *["So the answer is Lang."] * 6], "engine.filter=none", "rind.first=true", memory=memory)
+    tape = [
+        FLAGGED,
+        " Ann Droid | Metropolis - director",
+        " Who starred in Metropolis?",
+        FLAGGED,
+        " Ann Droid",
+        " Who acted in Metropolis?",
+        "Lang",
+    ]
+    events = run(
+        QUESTION, [*tape, *["So the answer is Lang."] * 6], "engine.filter=none", "rind.first=true", memory=memory
+    )
     sent = [event.sent for event in of(events, ev.PromptBuilt)]
     assert any("[m1] Metropolis | " in text for text in sent)
     for text in sent:

@@ -24,7 +24,9 @@ def kinds(events: Sequence[ev.Event]) -> list[str]:
 def test_a_missing_name_is_told_before_anything_is_searched_or_generated() -> None:
     events = run("Who directed the film Metropoliss?", TAPE, "rind.first=true", retriever=MemoryIndex(WORLD))
     told = kinds(events).index("NamesAbsent")
-    assert all(told < kinds(events).index(later) for later in ("QueryFormed", "PassagesFound", "PromptBuilt", "ModelAsked"))
+    assert all(
+        told < kinds(events).index(later) for later in ("QueryFormed", "PassagesFound", "PromptBuilt", "ModelAsked")
+    )
     (event,) = of(events, ev.NamesAbsent)
     assert event.absent == (Absent("Metropoliss", ("Metropolis",)),)
     assert report(fold_all(events))["absent"] == [{"name": "Metropoliss", "near": ["Metropolis"]}]

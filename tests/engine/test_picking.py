@@ -27,7 +27,8 @@ def ended(events: list[Event]) -> ev.AnswerReady:
     return events[-1]
 
 
-# ── candidates ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── candidates
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_names_dates_numbers_and_titles_of_the_passages_and_the_free_answer_first() -> None:
@@ -44,7 +45,9 @@ def test_what_the_question_names_comes_last_unless_it_compares() -> None:
 
 def test_yes_and_no_for_a_polar_question_and_names_too_if_it_offers_them() -> None:
     assert candidates(TurnState(1, "Was Fritz Lang born in Vienna?", passages=(LANG,)), "Yes", EN) == ["Yes", "no"]
-    offered = candidates(TurnState(1, "Was Fritz Lang or Marie Curie born in Vienna?", passages=(LANG, CURIE)), "Lang", EN)
+    offered = candidates(
+        TurnState(1, "Was Fritz Lang or Marie Curie born in Vienna?", passages=(LANG, CURIE)), "Lang", EN
+    )
     assert {"Fritz Lang", "Marie Curie"} <= set(offered)
 
 
@@ -56,18 +59,25 @@ def test_what_the_reasoning_states_is_a_candidate_and_its_words_count_for_simila
 
 
 def test_an_encyclopedias_note_is_no_part_of_a_title() -> None:
-    assert "Metropolis" in candidates(TurnState(1, "What?", passages=(passage("p", "it is old", "Metropolis (1927 film)"),)), "x", EN)
+    assert "Metropolis" in candidates(
+        TurnState(1, "What?", passages=(passage("p", "it is old", "Metropolis (1927 film)"),)), "x", EN
+    )
 
 
 @given(st.lists(st.text(max_size=120), max_size=8), st.text(min_size=1, max_size=30), st.text(max_size=60))
 def test_any_text_gives_few_different_candidates(texts: list[str], free: str, question: str) -> None:
-    found = candidates(TurnState(1, question, passages=tuple(passage(f"p{n}", text, text[:20]) for n, text in enumerate(texts))), free, EN)
+    found = candidates(
+        TurnState(1, question, passages=tuple(passage(f"p{n}", text, text[:20]) for n, text in enumerate(texts))),
+        free,
+        EN,
+    )
     assert found[0] == free
     assert len(found) <= MOST
     assert len({text.casefold() for text in found}) == len(found)
 
 
-# ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the comparison
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_mean_per_token_decides_not_the_sum() -> None:
@@ -80,11 +90,16 @@ def test_what_stands_in_a_passage_gives_way_only_to_what_is_clearly_likelier() -
         return best(["free", "other"], [Choice("free", -1.0, 1), Choice("other", other, 1)], grounded).text
 
     assert (chosen(-1.0 - BONUS * 0.9, "other"), chosen(-1.0 - BONUS * 1.1, "other")) == ("other", "free")
-    assert (chosen(-1.1, "free", "other"), chosen(-0.9, "free", "other")) == ("free", "other"), "among grounded ones nothing changes"
+    assert (chosen(-1.1, "free", "other"), chosen(-0.9, "free", "other")) == (
+        "free",
+        "other",
+    ), "among grounded ones nothing changes"
 
 
 def test_grounded_is_what_stands_in_a_passage_word_for_word() -> None:
-    near = Reply(scores={"Vienna": -1.0 - BONUS / 2, "old Vienna": -2.0})  # the free answer has two words: a mean of -1.0
+    near = Reply(
+        scores={"Vienna": -1.0 - BONUS / 2, "old Vienna": -2.0}
+    )  # the free answer has two words: a mean of -1.0
     assert ended(run(QUESTION, ["old Vienna", near], *SPAN)).answer.short == "Vienna"
 
 
@@ -94,7 +109,8 @@ def test_the_share_is_a_share(scores: list[tuple[float, int]]) -> None:
     assert 1 / len(scores) - 1e-9 <= found.share <= 1
 
 
-# ── in a turn ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in a turn
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_likelier_span_becomes_the_answer_with_its_place_its_share_and_one_call() -> None:

@@ -1,4 +1,6 @@
-"""CoRe in the reasoning prompt (Appendix E): IRCoT and decompose behind repeated passages and repeated reasoning, on a tape."""
+"""CoRe in the reasoning prompt (Appendix E): IRCoT and decompose behind repeated passages and repeated reasoning, on a
+tape.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ def reasoning(events: list[ev.Event]) -> list[ev.PromptBuilt]:
 @pytest.mark.parametrize("how", ["hop", "sentence"])
 def test_ircot_repeats_after_every_sentence(how: str) -> None:
     found = ListRetriever([METROPOLIS], [LANG])
-    events = run(QUESTION, [f"{FIRST} X", LAST, "Vienna"], "engine.policy=ircot", "layout.repeat=1", f"layout.reasoning={how}", retriever=found)
+    events = run(
+        QUESTION,
+        [f"{FIRST} X", LAST, "Vienna"],
+        "engine.policy=ircot",
+        "layout.repeat=1",
+        f"layout.reasoning={how}",
+        retriever=found,
+    )
     first, second = reasoning(events)
     assert first.copies == (("p1",), ("p1",))
     assert second.copies == (("p1", "p2"), ("p1", "p2"))
@@ -51,8 +60,19 @@ def test_without_a_search_only_sentence_lays_out_anew() -> None:
         ("hop", [f"{FIRST}{SECOND}{LAST}"], [0]),
         ("once", [f"{FIRST}{SECOND}{LAST}"], [0]),
     ):
-        events = run(QUESTION, [*tape, "Vienna"], "rind.fixed=9", "rind.threshold=fixed", "layout.repeat=1", f"layout.reasoning={how}", given=WORLD)
-        notes = [sum(words in e.sent.partition("Notes:")[2].partition("Look again")[0] for words in (FIRST, SECOND)) for e in reasoning(events)]
+        events = run(
+            QUESTION,
+            [*tape, "Vienna"],
+            "rind.fixed=9",
+            "rind.threshold=fixed",
+            "layout.repeat=1",
+            f"layout.reasoning={how}",
+            given=WORLD,
+        )
+        notes = [
+            sum(words in e.sent.partition("Notes:")[2].partition("Look again")[0] for words in (FIRST, SECOND))
+            for e in reasoning(events)
+        ]
         assert notes == built
         assert [e.text for e in of(events, ev.DraftAccepted) if e.channel == "reasoning"] == [FIRST, SECOND, LAST]
         assert all(len(e.copies) == 1 + (how != "once") for e in reasoning(events))
@@ -61,7 +81,13 @@ def test_without_a_search_only_sentence_lays_out_anew() -> None:
 def test_nothing_is_repeated_without_passages_or_with_repeat_0() -> None:
     for settings, given in ((("layout.repeat=1",), ()), (("layout.repeat=0",), WORLD)):
         events = run(
-            QUESTION, [f"{FIRST}{LAST}", "Vienna"], "rind.threshold=fixed", "rind.fixed=9", "layout.reasoning=sentence", *settings, given=given
+            QUESTION,
+            [f"{FIRST}{LAST}", "Vienna"],
+            "rind.threshold=fixed",
+            "rind.fixed=9",
+            "layout.reasoning=sentence",
+            *settings,
+            given=given,
         )
         (only,) = reasoning(events)
         assert len(only.copies) == bool(given)
@@ -76,7 +102,13 @@ def test_auto_counts_as_one_copy() -> None:
 
 def test_copies_in_the_reasoning_prompt_keep_to_the_window() -> None:
     ranked = tuple(replace(passage, rank=rank) for rank, passage in enumerate(WORLD, 1))
-    settings = ("rind.threshold=fixed", "rind.fixed=9", "layout.repeat=3", "layout.reasoning=hop", "engine.reasoning_tokens=64")
+    settings = (
+        "rind.threshold=fixed",
+        "rind.fixed=9",
+        "layout.repeat=3",
+        "layout.reasoning=hop",
+        "engine.reasoning_tokens=64",
+    )
     free = reasoning(run(QUESTION, [LAST, "Vienna"], *settings, given=ranked))[0]
     window = free.tokens + 64 - 1
     events = run(QUESTION, [LAST, "Vienna"], *settings, given=ranked, window=window)

@@ -28,7 +28,9 @@ def ask(question: str, *sets: str, **rest: Any) -> list[ev.Event]:
     return run(question, ["Vienna"], *ONCE, *sets, retriever=MemoryIndex(WORLD), **rest)
 
 
-@pytest.mark.parametrize("question", [NOWHERE, "Where was Ludmila Vrabcova born?", "Who directed the film Metropolitana Vostronia?"])
+@pytest.mark.parametrize(
+    "question", [NOWHERE, "Where was Ludmila Vrabcova born?", "Who directed the film Metropolitana Vostronia?"]
+)
 def test_a_name_that_no_document_has_is_refused_before_any_search_or_model_call(question: str) -> None:
     events = ask(question)
     answer = answered(events)
@@ -41,7 +43,12 @@ def test_a_name_that_no_document_has_is_refused_before_any_search_or_model_call(
     assert not of(events, ev.ModelAsked)
     assert not of(events, ev.PassagesFound)
     shown = report(fold_all(events))
-    assert (shown["verdict"], shown["abstained"], shown["citations"], shown["confidence"]) == ("not_in_documents", True, [], None)
+    assert (shown["verdict"], shown["abstained"], shown["citations"], shown["confidence"]) == (
+        "not_in_documents",
+        True,
+        [],
+        None,
+    )
 
 
 def test_names_that_are_there_but_nothing_that_is_asked_is_refused_before_the_model_call() -> None:

@@ -43,7 +43,10 @@ def test_a_template_may_open_the_thought() -> None:
     assert thoughts.visible("So.</think>Lang.") == "Lang."
 
 
-THINKING = "<think> Perhaps Ann{9,0.9} Droid made it long ago. </think> The film was directed by Fritz Lang. So the answer is Fritz Lang."
+THINKING = (
+    "<think> Perhaps Ann{9,0.9} Droid made it long ago. </think> The film was directed by Fritz Lang. So the answer is"
+    " Fritz Lang."
+)
 
 
 def test_a_thought_never_triggers_and_reaches_no_other_prompt() -> None:

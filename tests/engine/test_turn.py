@@ -16,7 +16,19 @@ from mindchat.text.language import language
 from mindchat.trace import fold_all
 from mindchat.values import Fact, Found, Recalled, Signal
 
-from ..fakes import CURIE, LANG, METROPOLIS, KeywordRetriever, ListMemory, ListRetriever, NoIndex, engine, of, passage, run
+from ..fakes import (
+    CURIE,
+    LANG,
+    METROPOLIS,
+    KeywordRetriever,
+    ListMemory,
+    ListRetriever,
+    NoIndex,
+    engine,
+    of,
+    passage,
+    run,
+)
 
 QUESTION = "Who directed the film Metropolis?"
 FLAGGED = "The film Metropolis was directed by Ann{9,0.9} Droid in Berlin."
@@ -41,12 +53,30 @@ def test_one_hop_from_trigger_to_answer() -> None:
     order = [
         type(e).__name__
         for e in events
-        if isinstance(e, ev.RetrievalTriggered | ev.EntitiesExtracted | ev.EntitiesFiltered | ev.QueryFormed | ev.PassagesFound | ev.TextRetracted)
+        if isinstance(
+            e,
+            ev.RetrievalTriggered
+            | ev.EntitiesExtracted
+            | ev.EntitiesFiltered
+            | ev.QueryFormed
+            | ev.PassagesFound
+            | ev.TextRetracted,
+        )
     ]
-    assert order == ["RetrievalTriggered", "EntitiesExtracted", "EntitiesFiltered", "QueryFormed", "PassagesFound", "TextRetracted"]
+    assert order == [
+        "RetrievalTriggered",
+        "EntitiesExtracted",
+        "EntitiesFiltered",
+        "QueryFormed",
+        "PassagesFound",
+        "TextRetracted",
+    ]
     (retracted,) = of(events, ev.TextRetracted)
     assert (retracted.kept, retracted.text) == ("The film Metropolis was directed by", " Ann Droid in Berlin.")
-    assert "".join(e.text for e in of(events, ev.DraftAccepted) if e.channel == "reasoning") == " Fritz Lang. So the answer is Fritz Lang."
+    assert (
+        "".join(e.text for e in of(events, ev.DraftAccepted) if e.channel == "reasoning")
+        == " Fritz Lang. So the answer is Fritz Lang."
+    )
     assert fold_all(events).reasoning.strip().endswith("So the answer is Fritz Lang.")
 
 
@@ -83,7 +113,17 @@ def test_a_repeated_sub_query_is_not_searched_again_and_ends_the_loop() -> None:
     retriever = ListRetriever([METROPOLIS], [LANG], [CURIE])
     again = " Bob{9,0.9} Droid in Berlin yesterday. More"
     third = " It was Eve{9,0.9} Droid, from Berlin. More"
-    tape = [FLAGGED, *HOP, again, " Metropolis", " who directed METROPOLIS", third, " Metropolis", " Who directed Metropolis?", "unknown"]
+    tape = [
+        FLAGGED,
+        *HOP,
+        again,
+        " Metropolis",
+        " who directed METROPOLIS",
+        third,
+        " Metropolis",
+        " Who directed Metropolis?",
+        "unknown",
+    ]
     events = run(QUESTION, tape, *PLAIN, retriever=retriever)
     assert [e.repeated for e in of(events, ev.QueryFormed)] == [False, True, True]
     assert len(retriever.queries) == 1
@@ -93,7 +133,14 @@ def test_a_repeated_sub_query_is_not_searched_again_and_ends_the_loop() -> None:
 
 
 def test_no_new_passages_end_the_loop() -> None:
-    tape = [FLAGGED + " More", *HOP, " It was Eve{9,0.9} Droid, from Berlin. More", " Eve", " Who was Eve?", "not stated"]
+    tape = [
+        FLAGGED + " More",
+        *HOP,
+        " It was Eve{9,0.9} Droid, from Berlin. More",
+        " Eve",
+        " Who was Eve?",
+        "not stated",
+    ]
     end = last(run(QUESTION, tape, *PLAIN, retriever=ListRetriever()))
     assert isinstance(end, ev.AnswerReady)
     assert (end.stop, end.answer.abstained) == ("no_new_passages", True)
@@ -140,9 +187,15 @@ def test_without_an_index_the_answer_is_given_without_documents_and_says_so() ->
 
 @pytest.mark.parametrize(
     ("provides", "works"),
-    [(frozenset({Signal.LOGPROB, Signal.ENTROPY}), "rind-entropy"), (frozenset({Signal.LOGPROB}), "flare"), (frozenset[Signal](), "once")],
+    [
+        (frozenset({Signal.LOGPROB, Signal.ENTROPY}), "rind-entropy"),
+        (frozenset({Signal.LOGPROB}), "flare"),
+        (frozenset[Signal](), "once"),
+    ],
 )
-def test_a_policy_whose_signals_are_missing_is_refused_with_one_that_works(provides: frozenset[Signal], works: str) -> None:
+def test_a_policy_whose_signals_are_missing_is_refused_with_one_that_works(
+    provides: frozenset[Signal], works: str
+) -> None:
     with pytest.raises(CapabilityError) as caught:
         engine([], provides=provides)
     assert "Policy mind needs attention" in caught.value.message
@@ -215,7 +268,8 @@ def test_readonly_memory_learns_nothing() -> None:
     assert memory.harvests == []
 
 
-# ── no answer, in words for people ───────────────────────────────────────────────────────────────────────────────────────
+# ── no answer, in words for people
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_who_finds_nothing_says_so_in_a_sentence_and_keeps_the_models_words() -> None:
@@ -235,7 +289,8 @@ def test_silence_is_no_answer() -> None:
     assert (end.answer.text, end.answer.short, end.answer.abstained) == ("Your documents do not say.", "", True)
 
 
-# ── several turns ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── several turns
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HISTORY = (("Who directed Metropolis?", "Fritz Lang"),)
 
@@ -263,21 +318,51 @@ def test_rewriting_can_be_switched_off() -> None:
 
 def test_old_turns_drop_visibly_when_the_window_is_small() -> None:
     history = tuple((f"Question number {n} about many old films?", f"Answer {n}") for n in range(4))
-    events = run("Who directed the film Nosferatu?", ["Murnau"], "engine.policy=once", "answer.max_tokens=4", history=history, window=80)
+    events = run(
+        "Who directed the film Nosferatu?",
+        ["Murnau"],
+        "engine.policy=once",
+        "answer.max_tokens=4",
+        history=history,
+        window=80,
+    )
     dropped = [d.passage for e in of(events, ev.DocumentsDropped) for d in e.dropped]
     assert dropped[0].startswith("turn: Question number 0")
 
 
-# ── whatever the model says ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── whatever the model says
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 word = st.sampled_from(
-    ["Fritz", "Lang", "was", "the", "Vienna.", "1927.", "So", "answer", "is", "Ann{9,0.9}", "Droid{4,0.2}", "", "keep", "2", "|", ";", "x\n"]
+    [
+        "Fritz",
+        "Lang",
+        "was",
+        "the",
+        "Vienna.",
+        "1927.",
+        "So",
+        "answer",
+        "is",
+        "Ann{9,0.9}",
+        "Droid{4,0.2}",
+        "",
+        "keep",
+        "2",
+        "|",
+        ";",
+        "x\n",
+    ]
 )
 reply = st.lists(word, max_size=14).map(" ".join)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(reply, min_size=0, max_size=25), st.sampled_from(sorted(POLICIES)), st.sampled_from(["none", "cot", "conf", "conf+cot", "auto"]))
+@given(
+    st.lists(reply, min_size=0, max_size=25),
+    st.sampled_from(sorted(POLICIES)),
+    st.sampled_from(["none", "cot", "conf", "conf+cot", "auto"]),
+)
 def test_any_tape_ends_in_exactly_one_last_event(tape: list[str], policy: str, kind: str) -> None:
     events = run(QUESTION, tape, f"engine.policy={policy}", f"engine.filter={kind}")
     end = last(events)
@@ -292,7 +377,10 @@ def test_the_same_tape_gives_the_same_bytes() -> None:
     def lines() -> list[str]:
         import re
 
-        return [re.sub(r'"(first_token_)?seconds":[-\d.e]+', "", ev.to_json(event)) for event in run(QUESTION, [*TAPE], *PLAIN)]
+        return [
+            re.sub(r'"(first_token_)?seconds":[-\d.e]+', "", ev.to_json(event))
+            for event in run(QUESTION, [*TAPE], *PLAIN)
+        ]
 
     assert lines() == lines()
 

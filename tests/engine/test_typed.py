@@ -16,7 +16,9 @@ BORN = "Where was the director of Metropolis born?"
 
 def answer(question: str, said: str, *sets: str) -> Answer:
     world = (METROPOLIS, LANG, CURIE, VIENNA)
-    end = run(question, [said], "engine.policy=once", "answer.refuse=off", "retrieve.k=4", *sets, retriever=MemoryIndex(world))[-1]
+    end = run(
+        question, [said], "engine.policy=once", "answer.refuse=off", "retrieve.k=4", *sets, retriever=MemoryIndex(world)
+    )[-1]
     assert isinstance(end, ev.AnswerReady)
     return end.answer
 

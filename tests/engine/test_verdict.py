@@ -48,7 +48,12 @@ def test_which_passages_are_about_a_question(question: str, read: list, found: s
     ("question", "short", "read", "word"),
     [
         (FILM, "Vienna", [METROPOLIS, LANG], "sourced"),
-        (FILM, "Düsseldorf", [CLEVES, CURIE], "doubtful"),  # README's second example over the demo: cited, from a passage about nothing asked
+        (
+            FILM,
+            "Düsseldorf",
+            [CLEVES, CURIE],
+            "doubtful",
+        ),  # README's second example over the demo: cited, from a passage about nothing asked
         (FILM, "Rome", [METROPOLIS, LANG], "doubtful"),
         (FILM, "yes", [METROPOLIS, LANG], "doubtful"),
         (FILM, "Vienna", [], "doubtful"),
@@ -71,8 +76,15 @@ def test_the_word_follows_from_the_citations(question: str, short: str, read: li
 )
 def test_a_turn_ends_with_a_verdict_and_no_number(said: str, found: list, word: str) -> None:  # type: ignore[type-arg]
     shown = report(fold_all(run(FILM, [said], "engine.policy=once", retriever=ListRetriever(found))))
-    assert (shown["verdict"], shown["trust"], shown["confidence"], shown["abstained"]) == (word, None, None, word == "unresolved")
-    assert not any(character.isdigit() and "[" not in shown["why"] for character in shown["why"]), "no number is shown that nobody fitted"
+    assert (shown["verdict"], shown["trust"], shown["confidence"], shown["abstained"]) == (
+        word,
+        None,
+        None,
+        word == "unresolved",
+    )
+    assert not any(character.isdigit() and "[" not in shown["why"] for character in shown["why"]), (
+        "no number is shown that nobody fitted"
+    )
 
 
 def test_trust_is_the_confidence_and_is_said_as_so_many_of_ten() -> None:
@@ -89,7 +101,14 @@ def test_every_verdict_has_words_and_a_sign() -> None:
 
 def test_an_event_of_the_time_of_the_confidence_can_still_be_read() -> None:
     now = json.loads(to_json(ev.AnswerReady(Answer("x", "x", False), "answered")))
-    now["answer"] = {"text": "x", "short": "x", "abstained": False, "confidence": 0.9, "citations": [], "why": "confidence 0.90"}
+    now["answer"] = {
+        "text": "x",
+        "short": "x",
+        "abstained": False,
+        "confidence": 0.9,
+        "citations": [],
+        "why": "confidence 0.90",
+    }
     old = from_json(json.dumps(now))
     assert isinstance(old, ev.AnswerReady)
     assert (old.answer.verdict, old.answer.confidence) == ("doubtful", None)

@@ -58,7 +58,11 @@ def test_a_plain_question_is_searched_as_ever() -> None:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_passages_with_the_phrase_come_first_and_leave_room_for_others(k: int) -> None:
-    world = [METROPOLIS, LANG, *(passage(f"x{n}", f"A film about Fritz Lang, number {n}. Lang Lang Lang.") for n in range(6))]
+    world = [
+        METROPOLIS,
+        LANG,
+        *(passage(f"x{n}", f"A film about Fritz Lang, number {n}. Lang Lang Lang.") for n in range(6)),
+    ]
     asked = Sought('Which film is "a film of 1927" by Fritz Lang?', "question", ("a film of 1927",))
     found = of(turn(asked, MemoryIndex(world), f"retrieve.k={k}"), ev.PassagesFound)[0].passages
     assert found[0].id == METROPOLIS.id
@@ -71,5 +75,8 @@ def test_memory_does_not_stand_in_for_a_search_under_filters() -> None:
     recorder = Recorder()
     assert of(turn("Who made Metropolis?", recorder, memory=ListMemory(said)), ev.SearchSkipped)
     assert not recorder.queries
-    assert not of(turn(Sought("Who made Metropolis?", "question", (), FILTERS), recorder, memory=ListMemory(said)), ev.SearchSkipped)
+    assert not of(
+        turn(Sought("Who made Metropolis?", "question", (), FILTERS), recorder, memory=ListMemory(said)),
+        ev.SearchSkipped,
+    )
     assert recorder.queries

@@ -71,14 +71,19 @@ def test_the_names_of_the_question_are_anchors_without_a_span() -> None:
     spans = {entity.text: entity.span for entity in found.entities}
     assert spans["Metropolis"] is None
     assert spans["Fritz Lang"] is not None
-    assert "".join(token.text for token in SENTENCE.tokens[spans["Fritz Lang"].start : spans["Fritz Lang"].end]) == " Fritz Lang"
+    assert (
+        "".join(token.text for token in SENTENCE.tokens[spans["Fritz Lang"].start : spans["Fritz Lang"].end])
+        == " Fritz Lang"
+    )
 
 
 def test_confidence_of_a_span_with_every_aggregate() -> None:
     found = ModelExtractor(config()).extract(SENTENCE, HOP, ask([" Fritz Lang"]))
     lang = next(entity for entity in found.entities if entity.text == "Fritz Lang")
     first, second = 1 / 2 + 0.2 * 0.5, 1 / 1.25 + 0.2 * 0.5
-    assert dict(lang.aggregates) == pytest.approx({"max": second, "mean": (first + second) / 2, "min": first, "first": first})
+    assert dict(lang.aggregates) == pytest.approx(
+        {"max": second, "mean": (first + second) / 2, "min": first, "first": first}
+    )
     assert lang.confidence == pytest.approx(second)
 
 
@@ -121,7 +126,14 @@ def broken_replies(n: int) -> list[str]:
 def test_two_hundred_broken_replies_never_crash_and_never_leave_an_empty_query() -> None:
     fallbacks = 0
     for number, reply in enumerate(broken_replies(200)):
-        tape = ["Metropolis was directed by Ann{9,0.9} Droid someday.", Reply(reply), Reply(reply), Reply(reply), "So the answer is Lang.", "Lang"]
+        tape = [
+            "Metropolis was directed by Ann{9,0.9} Droid someday.",
+            Reply(reply),
+            Reply(reply),
+            Reply(reply),
+            "So the answer is Lang.",
+            "Lang",
+        ]
         events = run(QUESTION, [*tape], "engine.filter=cot", "rind.fixed=1", "rind.threshold=fixed")
         assert events[-1].__class__.__name__ == "AnswerReady", (number, reply, events[-1])
         assert all(event.query.text.strip() for event in of(events, QueryFormed))
@@ -150,7 +162,10 @@ def test_no_more_entities_than_the_limit() -> None:
     ("text", "names"),
     [
         ("The director of “Das Boot” was Wolfgang Petersen.", ["Das Boot", "Wolfgang Petersen"]),
-        ("Ludwig van Beethoven was born in Bonn on 17 December 1770.", ["Ludwig van Beethoven", "Bonn", "17 December 1770"]),
+        (
+            "Ludwig van Beethoven was born in Bonn on 17 December 1770.",
+            ["Ludwig van Beethoven", "Bonn", "17 December 1770"],
+        ),
         ("It was made in 1927 by him.", ["1927"]),
         ("Łódź lies in Poland.", ["Łódź", "Poland"]),
         ("《红楼梦》 is a novel.", ["红楼梦"]),

@@ -21,7 +21,9 @@ ANCHOR = Entity("Metropolis")
 SURE, UNSURE = Entity("Fritz Lang", span=Span(0, 2), confidence=0.9), Entity("1931", span=Span(3, 4), confidence=0.3)
 
 
-def keep(name: str, found: Sequence[Entity], reply: str = "", *sets: str, hop: TurnState = HOP) -> tuple[Sequence[Sifted], bool]:
+def keep(
+    name: str, found: Sequence[Entity], reply: str = "", *sets: str, hop: TurnState = HOP
+) -> tuple[Sequence[Sifted], bool]:
     return plug(FILTERS, name, config(*sets)).keep(found, hop, ask([Reply(reply)] * 3))
 
 
@@ -47,7 +49,9 @@ def test_no_confidence_where_nothing_was_measured() -> None:
 
 entities = st.lists(
     st.builds(
-        lambda n, c: Entity(f"E{n}", span=None if c is None else Span(0, 1), confidence=c), st.integers(0, 99), st.none() | st.floats(0.01, 1.2)
+        lambda n, c: Entity(f"E{n}", span=None if c is None else Span(0, 1), confidence=c),
+        st.integers(0, 99),
+        st.none() | st.floats(0.01, 1.2),
     ),
     max_size=8,
     unique_by=lambda e: e.text,
@@ -89,7 +93,9 @@ def test_confidence_keeps_the_best_k() -> None:
 
 
 def test_chain_of_thought_keeps_and_drops_with_the_models_reasons() -> None:
-    sifted, _ = keep("cot", [ANCHOR, SURE, UNSURE], " keep: asked about\n2 keep: its director\n3 drop: a year says nothing")
+    sifted, _ = keep(
+        "cot", [ANCHOR, SURE, UNSURE], " keep: asked about\n2 keep: its director\n3 drop: a year says nothing"
+    )
     assert kept(sifted) == ["Metropolis", "Fritz Lang"]
     assert sifted[2].why == "cot: a year says nothing"
 

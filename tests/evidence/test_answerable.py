@@ -89,7 +89,9 @@ def test_the_shipped_fit_is_dated_and_knows_its_features() -> None:
 
 
 def test_the_weightiest_comes_first() -> None:
-    fit = Fit(date="d", n=1, sets="", auroc=1.0, cut=0.5, cut_plain=0.5, bias=0.0, weights={"covered": -3.0, "margin": 0.1})
+    fit = Fit(
+        date="d", n=1, sets="", auroc=1.0, cut=0.5, cut_plain=0.5, bias=0.0, weights={"covered": -3.0, "margin": 0.1}
+    )
     found = MemoryIndex(WORLD).search(Query("Fritz Lang"), 3)
     verdict = judge("Fritz Lang", found, select("Fritz Lang", found, 100, ASK), None, ASK, fit)
     assert verdict.features[0][0] == "covered"

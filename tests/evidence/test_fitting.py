@@ -68,7 +68,9 @@ def test_other_languages(code: str, question: str, answer: str, why: str) -> Non
     assert misfit(answer, question, asking(code)) == why
 
 
-@pytest.mark.parametrize(("name", "kind"), [("Bert Nelson", "person"), ("Vienna", "place"), ("Fritz Lang", ""), ("", ""), ("?", "")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("Bert Nelson", "person"), ("Vienna", "place"), ("Fritz Lang", ""), ("", ""), ("?", "")]
+)
 def test_the_passages_tell_a_person_from_a_place(name: str, kind: str) -> None:
     assert kind_of(name, READ, ASK) == kind
 
@@ -81,7 +83,13 @@ def test_the_passages_tell_a_person_from_a_place(name: str, kind: str) -> None:
         ("He was born in Vienna", True),
         ("Was", False),
         ("What We Did on Our Holiday", False),
-        ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen", True),
+        (
+            (
+                "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+                " seventeen"
+            ),
+            True,
+        ),
     ],
 )
 def test_a_sentence_is_no_name(text: str, expected: bool) -> None:

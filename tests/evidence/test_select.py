@@ -15,13 +15,15 @@ ASK = asking("en")
 QUESTION = "Where was the director of Metropolis born?"
 FILM = passage(
     "film",
-    "Metropolis is a film of 1927. It was shot in Babelsberg. Thousands of extras appeared in it. It was directed by Fritz Lang.",
+    "Metropolis is a film of 1927. It was shot in Babelsberg. Thousands of extras appeared in it. It was directed by"
+    " Fritz Lang.",
     "Metropolis (1927 film)",
     40,
 )
 LANG = passage(
     "lang",
-    "Fritz Lang was a director. He liked tea. He wore a monocle on most days of his life. He was born in Vienna. He never drove a car.",
+    "Fritz Lang was a director. He liked tea. He wore a monocle on most days of his life. He was born in Vienna. He"
+    " never drove a car.",
     "Fritz Lang",
     7,
 )
@@ -44,7 +46,11 @@ def test_the_chain_survives_a_small_budget() -> None:
 @pytest.mark.parametrize(
     ("question", "kept", "left"),
     [
-        ("Who is the mother of Ann Droid?", "She was the daughter of Eve Droid.", "She sang."),  # a relation said the other way round
+        (
+            "Who is the mother of Ann Droid?",
+            "She was the daughter of Eve Droid.",
+            "She sang.",
+        ),  # a relation said the other way round
         ("When did Ann Droid marry?", "She married Bob in 1905.", "She sang in many towns."),
         ("In which town did Ann Droid die?", "She was killed near Lyon.", "She sang in 1901."),
         ("How many songs did Ann Droid record?", "Seven songs of hers exist.", "She lived quietly."),
@@ -67,7 +73,10 @@ def test_one_sentence_is_chosen_even_if_it_is_too_long() -> None:
 
 
 def test_headings_and_source_lines_say_nothing() -> None:
-    text = '# Fritz Lang\n\nFritz Lang was a director. He was born in Vienna.\n\n*Source: Wikipedia, "Fritz Lang"; "Metropolis".*'
+    text = (
+        '# Fritz Lang\n\nFritz Lang was a director. He was born in Vienna.\n\n*Source: Wikipedia, "Fritz Lang";'
+        ' "Metropolis".*'
+    )
     page = passage("p", text, "Fritz Lang")
     assert slices(select("Where was Fritz Lang, the director of Metropolis, born?", (page,), 100, ASK), page) == [
         "Fritz Lang was a director. He was born in Vienna."

@@ -1,4 +1,6 @@
-"""Every policy's news on scripted models, line for line. MINDCHAT_SNAP=1 writes the files anew; look at the diff before you commit it."""
+"""Every policy's news on scripted models, line for line. MINDCHAT_SNAP=1 writes the files anew; look at the diff before
+you commit it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class Always:
     def search(self, query: Query, k: int) -> Sequence[Passage]:
         del query, k
         self.found += 1
-        return [METROPOLIS, LANG, CURIE][self.found - 1 : self.found] or [passage(f"x{self.found}", f"Text {self.found}.")]
+        return [METROPOLIS, LANG, CURIE][self.found - 1 : self.found] or [
+            passage(f"x{self.found}", f"Text {self.found}.")
+        ]
 
 
 class Nothing:
@@ -77,7 +81,9 @@ def scenarios(policy: str) -> Iterator[tuple[str, list[Event]]]:
 
     def turn(answers: dict[str, str], *sets: str, retriever: Any = None, cancel: Cancel = NEVER) -> list[Event]:
         own = {**answers, "draft": ASKS} if policy == "selfask" else answers
-        parts = engine(ByPrompt(own), f"engine.policy={policy}", "schedule.tokens=6", *sets, retriever=retriever or Always())
+        parts = engine(
+            ByPrompt(own), f"engine.policy={policy}", "schedule.tokens=6", *sets, retriever=retriever or Always()
+        )
         return list(parts.run(QUESTION, cancel=cancel))
 
     yield "no trigger", turn(BASE)
@@ -107,7 +113,9 @@ def line(event: Event) -> str:
         data["sent"] = data["sent"][data["sent"].rfind("<user>") :]
     if data["type"] in ("PromptPrefilled", "ModelAsked"):
         data = {key: value for key, value in data.items() if key in ("type", "kind", "generated", "seconds")}
-    if data["type"] == "EvidenceChosen" and data["answerable"]:  # the numbers are those of the shipped fit, which has tests of its own
+    if (
+        data["type"] == "EvidenceChosen" and data["answerable"]
+    ):  # the numbers are those of the shipped fit, which has tests of its own
         data["answerable"] = {"enough": data["answerable"]["enough"]}
     if data["type"] == "TokenDrafted":
         data = {"type": data["type"], "channel": data["channel"], "text": data["token"]["text"]}
@@ -168,8 +176,16 @@ def test_the_scenarios_show_what_they_are_named_for() -> None:
     assert any(event.get("fallback") for event in of_mind["broken extraction"])
     assert any(event.get("rescued") for event in of_mind["all entities pruned"])
     assert any(event.get("repeated") for event in of_mind["repeated query"])
-    assert any(event["type"] == "TextRetracted" and "Imra" in event["text"] for event in of_mind["copied from the examples"])
-    assert not any("Imra" in event["text"] for event in of_mind["copied and nothing found"] if event["type"] == "DraftAccepted")
+    assert any(
+        event["type"] == "TextRetracted" and "Imra" in event["text"] for event in of_mind["copied from the examples"]
+    )
+    assert not any(
+        "Imra" in event["text"] for event in of_mind["copied and nothing found"] if event["type"] == "DraftAccepted"
+    )
     assert of_mind["hop limit"][-1]["stop"] == "max_hops"
-    assert any(event.get("query", {}).get("by") == "attention" for event in of_mind["query by attention"] if isinstance(event.get("query"), dict))
+    assert any(
+        event.get("query", {}).get("by") == "attention"
+        for event in of_mind["query by attention"]
+        if isinstance(event.get("query"), dict)
+    )
     assert {events[-1]["type"] for name, events in of_mind.items() if name.startswith("cancel")} == {"TurnCancelled"}

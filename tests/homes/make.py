@@ -3,9 +3,10 @@
     git archive 431b4b6 | tar -x -C OLD
     python tests/homes/make.py OLD tests/homes/431b4b6.tar.gz
 
-OLD is a folder with that version; the Python that runs this file must have the dependencies. The home is made with the old program itself, in a
-neutral folder (`PLACE`), since documents, sessions and traces keep absolute paths. The archive holds the home alone: no documents, no logs.
-Its members stand in order, without owners and with one date; ids and clocks inside are those of the day on which it was made.
+OLD is a folder with that version; the Python that runs this file must have the dependencies. The home is made with the
+old program itself, in a neutral folder (`PLACE`), since documents, sessions and traces keep absolute paths. The archive
+holds the home alone: no documents, no logs. Its members stand in order, without owners and with one date; ids and
+clocks inside are those of the day on which it was made.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from pathlib import Path
 PLACE = Path("/tmp/mindchat-home")
 HOME = PLACE / "home"
 DOCUMENTS = {
-    "films.md": "# Films\n\n## Polish-Russian War\n\nPolish-Russian War is a 2009 Polish film directed by Xawery Żuławski.\n\n"
-    "## Metropolis\n\nMetropolis is a 1927 German film directed by Fritz Lang.\n",
+    "films.md": (
+        "# Films\n\n## Polish-Russian War\n\nPolish-Russian War is a 2009 Polish film directed by Xawery Żuławski.\n\n"
+        "## Metropolis\n\nMetropolis is a 1927 German film directed by Fritz Lang.\n"
+    ),
     "places.md": "# Places\n\nŁódź is a city in central Poland.\n",
-    "people.jsonl": '{"title": "Xawery Żuławski", "text": "Xawery Żuławski is a Polish film director born in Warsaw."}\n'
-    '{"title": "Fritz Lang", "text": "Fritz Lang was born in Vienna in 1890."}\n',
+    "people.jsonl": (
+        '{"title": "Xawery Żuławski", "text": "Xawery Żuławski is a Polish film director born in Warsaw."}\n'
+        '{"title": "Fritz Lang", "text": "Fritz Lang was born in Vienna in 1890."}\n'
+    ),
 }
 SETTINGS = "[retrieve]\nk = 3 # fewer passages\n\n[memory]\naudit = 0\n"
 TAPE = '[[reply]]\ntext = " Xawery Żuławski"\n[[reply]]\nscores = {" Xawery Żuławski" = -0.01}\n'

@@ -33,7 +33,14 @@ def run(home: Path, *arguments: str, folder: Path | None = None) -> subprocess.C
     environ = {**os.environ, "MINDCHAT_HOME": str(home), "PYTHONPATH": str(Path(mindchat.__file__).parents[1])}
     folder = folder or home.parent / "elsewhere"
     folder.mkdir(exist_ok=True)
-    return subprocess.run([sys.executable, "-m", "mindchat", *arguments], env=environ, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "mindchat", *arguments],
+        env=environ,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_an_old_index_is_built_anew_before_it_is_searched_and_that_is_told(earlier: Path) -> None:

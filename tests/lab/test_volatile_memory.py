@@ -1,4 +1,6 @@
-"""Evaluation's memory in RAM: what the corpus no longer says is withdrawn, forgotten facts stay away, and what was written can be looked through."""
+"""Evaluation's memory in RAM: what the corpus no longer says is withdrawn, forgotten facts stay away, and what was
+written can be looked through.
+"""
 
 from __future__ import annotations
 

@@ -18,12 +18,17 @@ from mindchat.storage.document_registry import DocumentRegistry
 from mindchat.storage.sqlite_file import Store
 from mindchat.values import Choice, Chunk, Document, Draft, Harvest, Passage, Prompt, Signal, Token
 
-FILM = "Polish-Russian War is a 2009 Polish film directed by Xawery Żuławski. It is based on a novel by Dorota Masłowska."
+FILM = (
+    "Polish-Russian War is a 2009 Polish film directed by Xawery Żuławski. It is based on a novel by Dorota Masłowska."
+)
 PERSON = (
     "Xawery Żuławski (born 22 December 1971 in Warsaw) is a Polish film director. "
     "He is the son of the actress Małgorzata Braunek and the director Andrzej Żuławski."
 )
-ACTRESS = "Małgorzata Braunek (30 January 1947 – 23 June 2014) was a Polish film and stage actress. She was born in Szamotuły."
+ACTRESS = (
+    "Małgorzata Braunek (30 January 1947 – 23 June 2014) was a Polish film and stage actress. She was born in"
+    " Szamotuły."
+)
 
 
 class YesAsk:
@@ -64,7 +69,14 @@ class World:
     def index(self, path: Path, title: str = "") -> None:
         text = path.read_text(encoding="utf-8")
         status = path.stat()
-        self.registry.put([(Document(str(path), title, text, mtime_ns=status.st_mtime_ns, size=status.st_size), [Chunk(0, len(text))])])
+        self.registry.put(
+            [
+                (
+                    Document(str(path), title, text, mtime_ns=status.st_mtime_ns, size=status.st_size),
+                    [Chunk(0, len(text))],
+                )
+            ]
+        )
 
     def passages(self) -> tuple[Passage, ...]:
         return tuple(self.registry.passages())
@@ -77,7 +89,9 @@ class World:
     def harvest(self, question: str, answer: str, hop: int = 1, entropy: float | None = 0.1) -> Harvest:
         return Harvest(hop, question, draft(answer, entropy), self.passages())
 
-    def learn(self, memory: FactMemory, question: str, answer: str, ask: object | None = None) -> tuple[list[str], dict[str, int]]:
+    def learn(
+        self, memory: FactMemory, question: str, answer: str, ask: object | None = None
+    ) -> tuple[list[str], dict[str, int]]:
         """(ids learned, reasons refused)."""
         learned, refused = memory.learn([self.harvest(question, answer)], ask or YesAsk())  # type: ignore[arg-type]
         return [item.fact.id for item in learned], dict(refused)

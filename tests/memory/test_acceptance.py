@@ -37,7 +37,10 @@ def facts(memory: FactMemory) -> list[str]:
 
 def test_a1_every_stored_fact_is_grounded(taught: Taught) -> None:
     world, memory = taught
-    for question, answer in ((DIRECTOR[0], "It was directed by Steven Spielberg."), (MOTHER[0], "His mother is Jane Doe.")):
+    for question, answer in (
+        (DIRECTOR[0], "It was directed by Steven Spielberg."),
+        (MOTHER[0], "His mother is Jane Doe."),
+    ):
         assert world.learn(memory, question, answer)[0] == []
     rows = memory.store.rows("SELECT v.*, d.id AS doc FROM evidence v JOIN document d ON d.id=v.document_id")
     assert rows
@@ -63,7 +66,10 @@ def test_a3_no_statement_repeats_a_prompt(taught: Taught) -> None:
     _, memory = taught
     prompts = " ".join(
         p.read_text(encoding="utf-8")
-        for p in [PACKAGE / "memory" / "learning" / "verification.py", PACKAGE / "lab" / "calibration" / "memory_confidence.py"]
+        for p in [
+            PACKAGE / "memory" / "learning" / "verification.py",
+            PACKAGE / "lab" / "calibration" / "memory_confidence.py",
+        ]
     )
     words = re.findall(r"\w+", prompts)
     grams = {" ".join(words[i : i + 8]) for i in range(len(words))}
@@ -154,7 +160,9 @@ def test_c1_c4_both_values_remain_and_the_old_one_says_until_when(taught: Taught
 
 
 def test_c2_only_the_same_one_value_slot_contradicts(world: World) -> None:
-    world.write("a.txt", "Ann Lee is the daughter of Bob Lee. Ann Lee married Carl Roe. Ann Lee married Dan Poe.", "Ann Lee")
+    world.write(
+        "a.txt", "Ann Lee is the daughter of Bob Lee. Ann Lee married Carl Roe. Ann Lee married Dan Poe.", "Ann Lee"
+    )
     memory = world.memory()
     for question, answer in (
         ("Who is the father of Ann Lee?", "Her father is Bob Lee."),
@@ -167,7 +175,9 @@ def test_c2_only_the_same_one_value_slot_contradicts(world: World) -> None:
     assert memory.recall(Query("Who did Ann Lee marry?")).skip == (), "several values never skip"
 
 
-@pytest.mark.parametrize("name", [p.name for p in predicates().values() if p.mutable and p.cardinality == "one" and p.kind == "document"])
+@pytest.mark.parametrize(
+    "name", [p.name for p in predicates().values() if p.mutable and p.cardinality == "one" and p.kind == "document"]
+)
 def test_c3_a_later_value_of_a_mutable_relation_supersedes(world: World, name: str) -> None:
     memory, phrase = world.memory(), predicates()[name].phrase
     value = ("1", "2") if predicates()[name].range == "number" else ("Old Value", "New Value")
@@ -214,7 +224,13 @@ def test_d1_d3_a_deleted_document_serves_nothing_and_leaves_no_evidence_on_old_c
     assert "Polish-Russian" not in str(memory.recall(Query(DIRECTOR[0])).facts)
     path.write_text(FILM + "\nMore.", encoding="utf-8")
     world.index(path, "Polish-Russian War (film)")
-    assert memory.store.value("SELECT count(*) FROM evidence v JOIN chunk c ON c.id=v.chunk_id WHERE v.status='live' AND c.status<>'active'") == 0
+    assert (
+        memory.store.value(
+            "SELECT count(*) FROM evidence v JOIN chunk c ON c.id=v.chunk_id WHERE v.status='live' AND"
+            " c.status<>'active'"
+        )
+        == 0
+    )
     assert memory.recall(Query(DIRECTOR[0])).skip
 
 
@@ -232,7 +248,9 @@ def test_d2_d12_forgotten_stays_forgotten_on_every_way_in(taught: Taught) -> Non
     world.index(path, "Polish-Russian War (film)")
     assert world.learn(memory, *DIRECTOR) == ([], {"tombstone": 1})
     assert memory.recall(Query(DIRECTOR[0])).skip == ()
-    assert verbs.add(memory, "Polish-Russian War | director | Xawery Żuławski").saved is not None, "the user may say it again"
+    assert verbs.add(memory, "Polish-Russian War | director | Xawery Żuławski").saved is not None, (
+        "the user may say it again"
+    )
 
 
 def random_operations(world: World, count: int) -> None:
@@ -243,7 +261,8 @@ def random_operations(world: World, count: int) -> None:
         if kind < 0.6:
             verbs.add(
                 memory,
-                f"{generator.choice(names)} | {generator.choice(['father', 'mother', 'sibling'])} | {generator.choice(names)} X",
+                f"{generator.choice(names)} | {generator.choice(['father', 'mother', 'sibling'])} |"
+                f" {generator.choice(names)} X",
                 resolve="keep",
             )
         else:
@@ -304,7 +323,9 @@ def test_e4_at_most_six_facts_whatever_memory_holds(world: World) -> None:
     assert len(memory.recall(Query("Who is the sibling of Ann Lee?")).facts) == 6
 
 
-def test_f2_an_affected_sqlite_is_named_and_writers_are_serialised(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f2_an_affected_sqlite_is_named_and_writers_are_serialised(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mindchat.memory.verbs.soundness.wal_reset_bug", lambda: True)
     assert any("WAL-reset bug" in finding.text for finding in verbs.doctor(world.memory()).findings)
     guarded = open_store(world.folder / "g.db", MEMORY, guarded=True)
@@ -334,12 +355,20 @@ def test_g3_incognito_changes_no_byte(taught: Taught) -> None:
     world.open.remove(memory)
     with world.registry.store.locked():
         pass
-    before = {p.name: p.read_bytes() for p in world.folder.glob("memory.db*") if p.suffix != ".lock" and not p.name.endswith("-shm")}
+    before = {
+        p.name: p.read_bytes()
+        for p in world.folder.glob("memory.db*")
+        if p.suffix != ".lock" and not p.name.endswith("-shm")
+    }
     hidden = FactMemory(world.db, MemorySection(), project="thesis", session="s9", incognito=True)
     assert hidden.recall(Query(DIRECTOR[0])).facts == ()
     hidden.learn([world.harvest(*DIRECTOR)], YesAsk())  # type: ignore[arg-type]
     hidden.close()
-    after = {p.name: p.read_bytes() for p in world.folder.glob("memory.db*") if p.suffix != ".lock" and not p.name.endswith("-shm")}
+    after = {
+        p.name: p.read_bytes()
+        for p in world.folder.glob("memory.db*")
+        if p.suffix != ".lock" and not p.name.endswith("-shm")
+    }
     assert after == before
 
 
@@ -386,7 +415,8 @@ POISON = [
 
 
 @pytest.mark.parametrize(
-    "question", ["Who founded Acme Corp?", "What is the name of Acme Corp?", "Who is the owner of Acme Corp?", "What do I prefer?"]
+    "question",
+    ["Who founded Acme Corp?", "What is the name of Acme Corp?", "Who is the owner of Acme Corp?", "What do I prefer?"],
 )
 @pytest.mark.parametrize("poison", POISON)
 def test_g8_poisoned_documents(world: World, poison: str, question: str) -> None:
@@ -411,7 +441,8 @@ def test_brackets_and_escapes_are_stored_as_harmless_text(world: World) -> None:
     assert "\x1b" not in verbs.list_facts(memory).render()
 
 
-# ── crashes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── crashes
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WRITER = """
 import sys
@@ -444,7 +475,9 @@ def kill_loop(folder: Path, times: int) -> None:
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
     generator = random.Random(3)
     for _ in range(times):
-        process = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, env=environment, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, env=environment, text=True
+        )
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(generator.random() * 0.4)
@@ -461,7 +494,13 @@ def _whole(folder: Path, acknowledged: int) -> None:
     store = open_store(folder / "memory.db", MEMORY)
     check(store)
     assert store.value("SELECT count(*) FROM fact WHERE NOT EXISTS(SELECT 1 FROM evidence WHERE fact_id=fact.id)") == 0
-    assert store.value("SELECT count(*) FROM document d WHERE status='active' AND 2<>(SELECT count(*) FROM chunk WHERE document_id=d.id)") == 0
+    assert (
+        store.value(
+            "SELECT count(*) FROM document d WHERE status='active' AND 2<>(SELECT count(*) FROM chunk WHERE"
+            " document_id=d.id)"
+        )
+        == 0
+    )
     store.close()
     chats = ChatStore(folder / "chats.db")
     turns = chats.show(chats.latest() or "").turns
@@ -499,7 +538,8 @@ def test_f1_three_processes_that_say_the_same_make_one_fact_each(world: World) -
     assert world.registry.store.value("SELECT count(*) FROM evidence") == 12
 
 
-# ── size ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── size
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def p95(values: list[float]) -> float:
@@ -554,19 +594,41 @@ def big_memory(world: World, memory: FactMemory, count: int) -> None:
     from mindchat.values import Chunk, Document
 
     per = 100
-    texts = ["".join(f"{person(n)} is the son of Parent{n % 200} Number{n}.\n" for n in range(i, i + per)) for i in range(0, count, per)]
+    texts = [
+        "".join(f"{person(n)} is the son of Parent{n % 200} Number{n}.\n" for n in range(i, i + per))
+        for i in range(0, count, per)
+    ]
     world.registry.put([(Document(f"/d{i}", f"D{i}", text), [Chunk(0, len(text))]) for i, text in enumerate(texts)])
     predicate = predicates()["father"]
     for i, text in enumerate(texts):
         with memory.store.write() as connection:
             scope = ledger.scope_id(connection, "project", "p")
-            chunk = connection.execute("SELECT c.* FROM chunk c JOIN document d ON d.id=c.document_id WHERE d.uri=?", (f"/d{i}",)).fetchone()
+            chunk = connection.execute(
+                "SELECT c.* FROM chunk c JOIN document d ON d.id=c.document_id WHERE d.uri=?", (f"/d{i}",)
+            ).fetchone()
             at = 0
             for n, line in enumerate(text.splitlines(keepends=True), i * per):
-                evidence = Evidence("chunk", "bench", 2, chunk["document_id"], chunk["id"], chunk["sha256"], line[:-1], at, at + len(line) - 1)
+                evidence = Evidence(
+                    "chunk",
+                    "bench",
+                    2,
+                    chunk["document_id"],
+                    chunk["id"],
+                    chunk["sha256"],
+                    line[:-1],
+                    at,
+                    at + len(line) - 1,
+                )
                 at += len(line)
                 claim = Claim(
-                    person(n), predicate, f"Parent{n % 200} Number{n}", f"parent{n % 200} number{n}", 0.95, "active", evidence, calibrated=True
+                    person(n),
+                    predicate,
+                    f"Parent{n % 200} Number{n}",
+                    f"parent{n % 200} number{n}",
+                    0.95,
+                    "active",
+                    evidence,
+                    calibrated=True,
                 )
                 ledger.write(connection, scope, "p", claim)
 

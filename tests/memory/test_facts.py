@@ -52,7 +52,9 @@ def test_a_name_may_be_a_word_of_a_relation(world: World) -> None:
     memory = world.memory()
     world.learn(memory, "Who directed The Zone?", "Ann Lee")
     assert "zone" in relation_words()
-    assert [fact.object for fact in memory.recall(Query("Where was the director of The Zone born?")).facts] == ["Ann Lee"]
+    assert [fact.object for fact in memory.recall(Query("Where was the director of The Zone born?")).facts] == [
+        "Ann Lee"
+    ]
     assert memory.recall(Query("What is the time zone of Paris?")).facts == ()
 
 
@@ -112,7 +114,9 @@ def test_the_weak_and_the_unverified_stay_candidates(films: World) -> None:
     assert learned[0].fact.status == "candidate"
     learned, _ = memory.learn([films.harvest(*MOTHER, entropy=3.0)], YesAsk())  # type: ignore[arg-type]
     assert learned[0].fact.status == "candidate"
-    learned, _ = memory.learn([films.harvest("When was Xawery Żuławski born?", "He was born on 22 December 1971.")], YesAsk(0.1))  # type: ignore[arg-type]
+    learned, _ = memory.learn(
+        [films.harvest("When was Xawery Żuławski born?", "He was born on 22 December 1971.")], YesAsk(0.1)
+    )  # type: ignore[arg-type]
     assert learned[0].fact.status == "candidate"
     assert memory.recall(Query(DIRECTOR[0])).facts == ()
 
@@ -121,16 +125,20 @@ def test_a_second_document_promotes_a_candidate(films: World) -> None:
     memory = films.memory()
     memory.learn([films.harvest(*DIRECTOR)], None)
     memory.learn([films.harvest(*DIRECTOR)], None)
-    assert memory.store.value("SELECT status FROM fact") == "candidate", "reading one document twice is no second source"
+    assert memory.store.value("SELECT status FROM fact") == "candidate", (
+        "reading one document twice is no second source"
+    )
     films.write("other.txt", "Polish-Russian War was directed by Xawery Żuławski in 2009.", "Other")
-    (film, *_, other) = films.passages()
+    film, *_, other = films.passages()
     harvest = films.harvest(*DIRECTOR)
     memory.learn([msgspec.structs.replace(harvest, passages=(other,))], None)
     assert memory.store.row("SELECT status, support FROM fact")[:] == ("active", 2)  # type: ignore[index]
     assert film.id != other.id
 
 
-@pytest.mark.parametrize(("name", "status"), [("none", "active"), ("conf", "candidate"), ("cot", "active"), ("conf+cot", "candidate")])
+@pytest.mark.parametrize(
+    ("name", "status"), [("none", "active"), ("conf", "candidate"), ("cot", "active"), ("conf+cot", "candidate")]
+)
 def test_filters(films: World, name: str, status: str) -> None:
     learned, _ = films.memory(filter=name).learn([films.harvest(*DIRECTOR, entropy=3.0)], YesAsk())  # type: ignore[arg-type]
     assert learned[0].fact.status == status
@@ -139,12 +147,23 @@ def test_filters(films: World, name: str, status: str) -> None:
 def test_one_model_call_a_claim_and_none_for_nothing(films: World) -> None:
     ask = YesAsk()
     memory = films.memory()
-    memory.learn([films.harvest(*DIRECTOR), films.harvest("Who is tall?", "Bob is tall."), films.harvest("Who directed Jaws?", "Spielberg.")], ask)  # type: ignore[arg-type]
+    memory.learn(
+        [
+            films.harvest(*DIRECTOR),
+            films.harvest("Who is tall?", "Bob is tall."),
+            films.harvest("Who directed Jaws?", "Spielberg."),
+        ],
+        ask,
+    )  # type: ignore[arg-type]
     assert ask.calls == 1
 
 
 def test_limits_of_a_turn(films: World) -> None:
-    harvests = [films.harvest(*DIRECTOR), films.harvest(*MOTHER), films.harvest("When was Xawery Żuławski born?", "On 22 December 1971.")]
+    harvests = [
+        films.harvest(*DIRECTOR),
+        films.harvest(*MOTHER),
+        films.harvest("When was Xawery Żuławski born?", "On 22 December 1971."),
+    ]
     learned, refused = films.memory(per_turn=2).learn(harvests, YesAsk())  # type: ignore[arg-type]
     assert len(learned) == 2
     assert refused == {"quota": 1}
@@ -155,7 +174,9 @@ def test_a_passage_that_the_registry_does_not_hold_teaches_nothing(films: World)
     unknown = tuple(msgspec.structs.replace(p, id="unknown") for p in harvest.passages)
     altered = tuple(msgspec.structs.replace(p, text=p.text + " ") for p in harvest.passages)
     for passages in (unknown, altered):
-        assert films.memory().learn([msgspec.structs.replace(harvest, passages=passages)], YesAsk())[1] == {"changed": 1}  # type: ignore[arg-type]
+        assert films.memory().learn([msgspec.structs.replace(harvest, passages=passages)], YesAsk())[1] == {
+            "changed": 1
+        }  # type: ignore[arg-type]
 
 
 def test_a_touched_file_is_not_trusted_before_it_is_indexed_again(taught: Taught) -> None:
@@ -169,7 +190,9 @@ def test_a_touched_file_is_not_trusted_before_it_is_indexed_again(taught: Taught
     assert memory.recall(Query(DIRECTOR[0])).skip == ()
     world.learn(memory, DIRECTOR[0], "It was directed by Andrzej Wajda.")
     assert memory.recall(Query(DIRECTOR[0])).facts[0].object == "Andrzej Wajda"
-    row = memory.store.row("SELECT status, closed_why FROM fact WHERE object_text='Xawery Żuławski' AND predicate='director'")
+    row = memory.store.row(
+        "SELECT status, closed_why FROM fact WHERE object_text='Xawery Żuławski' AND predicate='director'"
+    )
     assert tuple(row or ()) == ("superseded", "superseded")
 
 
@@ -203,9 +226,13 @@ def test_a_removed_document_withdraws_and_the_same_text_revives(taught: Taught) 
 def test_two_documents_that_disagree_are_a_dispute_that_never_skips(taught: Taught) -> None:
     world, memory = taught
     world.write("wrong.txt", "Polish-Russian War was directed by Andrzej Wajda.", "Wrong")
-    harvest = msgspec.structs.replace(world.harvest(DIRECTOR[0], "It was directed by Andrzej Wajda."), passages=world.passages()[-1:])
+    harvest = msgspec.structs.replace(
+        world.harvest(DIRECTOR[0], "It was directed by Andrzej Wajda."), passages=world.passages()[-1:]
+    )
     memory.learn([harvest], YesAsk())  # type: ignore[arg-type]
-    assert {row["status"] for row in memory.store.rows("SELECT status FROM fact WHERE predicate='director'")} == {"disputed"}
+    assert {row["status"] for row in memory.store.rows("SELECT status FROM fact WHERE predicate='director'")} == {
+        "disputed"
+    }
     recalled = memory.recall(Query(DIRECTOR[0]))
     assert recalled.skip == ()
     assert recalled.why == "sources disagree"
@@ -253,7 +280,9 @@ def test_audits_search_all_the_same_and_two_wrong_ones_suspend(taught: Taught) -
             assert memory.store.value("SELECT count(*) FROM event WHERE name=?", (name,)) == 1
     with memory.store.write() as connection:
         for _ in range(2):
-            connection.execute("INSERT INTO event(at, name, detail) VALUES('9', 'audit_bad', '{\"predicate\": \"director\"}')")
+            connection.execute(
+                "INSERT INTO event(at, name, detail) VALUES('9', 'audit_bad', '{\"predicate\": \"director\"}')"
+            )
     recalled = world.memory().recall(Query(DIRECTOR[0]))
     assert recalled.skip == ()
     assert "audits" in recalled.why
@@ -293,11 +322,15 @@ def test_volatile_memory_takes_any_passage_and_gives_it_back() -> None:
     memory.close()
 
 
-# ── confidence and verification ──────────────────────────────────────────────────────────────────────────────────────────
+# ── confidence and verification
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_equation_4_over_the_tokens_of_the_object() -> None:
-    tokens = tuple(Token(i, i, text, -0.1, h) for i, (text, h) in enumerate([("by", 9.0), (" Xaw", 2.0), ("ery", 0.05), (" Żu", 0.01), (".", 9.0)]))
+    tokens = tuple(
+        Token(i, i, text, -0.1, h)
+        for i, (text, h) in enumerate([("by", 9.0), (" Xaw", 2.0), ("ery", 0.05), (" Żu", 0.01), (".", 9.0)])
+    )
     answer = Draft("by Xawery Żu.", tokens, (0.0, 0.5, 0.1, 0.0, 0.0))
     signals = answer_signals(answer, Span(3, 12))
     assert signals.conf_max == pytest.approx(1 / 1.01)

@@ -1,4 +1,6 @@
-"""What the smallest model teaches memory, judged against what the documents say. A1 and G12 of the design note; full counts under `soak`."""
+"""What the smallest model teaches memory, judged against what the documents say. A1 and G12 of the design note; full
+counts under `soak`.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,24 @@ ASKED = {
 
 
 def people(n: int) -> list[tuple[str, str, dict[str, str]]]:
-    """(name, text, value of each relation) of n invented people; two fathers in a text would be a fair trap, so each text names four others."""
+    """(name, text, value of each relation) of n invented people; two fathers in a text would be a fair trap, so each
+    text names four others.
+    """
     draw, made = random.Random(1), []
     for i in range(n):
         name = f"{GIVEN[i % 10]} {FAMILY[i // 10 % 10]}"
-        father, mother, friend, teacher = (f"{draw.choice(GIVEN)} {draw.choice(FAMILY)[:-1]}o{k}"[:-1] + "aeiu"[k] for k in range(4))
+        father, mother, friend, teacher = (
+            f"{draw.choice(GIVEN)} {draw.choice(FAMILY)[:-1]}o{k}"[:-1] + "aeiu"[k] for k in range(4)
+        )
         born, died = draw.choice(PLACES), draw.choice(PLACES)
-        date, later = f"{draw.randrange(1, 28)} May {draw.randrange(1800, 1900)}", f"{draw.randrange(1, 28)} June {draw.randrange(1901, 1980)}"
+        date, later = (
+            f"{draw.randrange(1, 28)} May {draw.randrange(1800, 1900)}",
+            f"{draw.randrange(1, 28)} June {draw.randrange(1901, 1980)}",
+        )
         text = (
-            f"{name} was a painter, born on {date} in {born}. {name} is the child of {father} (father) and {mother} (mother). "
-            f"A friend, {friend}, wrote about {name}. {name} was taught by {teacher} and died on {later} in {died}."
+            f"{name} was a painter, born on {date} in {born}. {name} is the child of {father} (father) and {mother}"
+            f" (mother). A friend, {friend}, wrote about {name}. {name} was taught by {teacher} and died on {later} in"
+            f" {died}."
         )
         made.append((name, text, {"father": father, "mother": mother, "place_of_birth": born, "date_of_birth": date}))
     return made
@@ -89,7 +99,10 @@ def _prompt(passages: tuple[Passage, ...], question: str) -> Prompt:
     segments = [Text(f"{passage.title}: {passage.text}\n\n", "passage", passage.id) for passage in passages]
     return Prompt(
         (
-            Message("user", (*segments, Text(f"Question: {question}\nAnswer with a few words from the passages only.", "question"))),
+            Message(
+                "user",
+                (*segments, Text(f"Question: {question}\nAnswer with a few words from the passages only.", "question")),
+            ),
             Message("assistant", (Text("Answer:"),)),
         )
     )
@@ -105,8 +118,12 @@ def test_a1_two_hundred_turns(world: World, ask: Ask) -> None:
 
 
 def choices(ask: Ask, n: int) -> None:
-    """`n` verifications on a real model: every one is a distribution over the given options, so nothing is left to be parsed."""
-    others = (person for person in people(n + n // 100 + 1) if not person[2]["father"].startswith(person[0]))  # "X is X's father" is refused
+    """`n` verifications on a real model: every one is a distribution over the given options, so nothing is left to be
+    parsed.
+    """
+    others = (
+        person for person in people(n + n // 100 + 1) if not person[2]["father"].startswith(person[0])
+    )  # "X is X's father" is refused
     for name, text, values in itertools.islice(others, n):
         slot = parse(ASKED["father"].format(name))
         assert slot is not None

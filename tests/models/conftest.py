@@ -1,4 +1,6 @@
-"""Tokenizers and models small enough to build in a test: every style of vocabulary, every family of network, with random weights."""
+"""Tokenizers and models small enough to build in a test: every style of vocabulary, every family of network, with
+random weights.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,19 @@ from typing import Any
 import pytest
 
 CORPUS = (
-    "Paris is big. The capital of France is Paris, and its river is the Seine. Who was the paternal grandfather of Charles? "
-    "You are a helpful assistant. Answer: yes or no. User: system user assistant Trémoille 1764 1839 film director born in Rome. "
+    "Paris is big. The capital of France is Paris, and its river is the Seine. Who was the paternal grandfather of"
+    " Charles? You are a helpful assistant. Answer: yes or no. User: system user assistant Trémoille 1764 1839 film"
+    " director born in Rome. "
 )
 CHATML = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{%"
+    " endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 LLAMA2 = (
-    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}{% for message in messages %}"
-    "{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
-    "{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + message['content'] | trim + ' [/INST]' }}"
-    "{% else %}{{ ' ' + message['content'] | trim + ' ' + eos_token }}{% endif %}{% endfor %}"
+    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}{% for message in messages"
+    " %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{%"
+    " endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + message['content'] | trim + ' [/INST]' }}{%"
+    " else %}{{ ' ' + message['content'] | trim + ' ' + eos_token }}{% endif %}{% endfor %}"
 )
 
 
@@ -41,7 +44,12 @@ def byte_level_tokenizer() -> Any:
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
     core.decoder = decoders.ByteLevel()  # type: ignore[assignment]
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    trainer = trainers.BpeTrainer(vocab_size=420, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=420,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
     core.train_from_iterator([CORPUS], trainer)
     made = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     made.chat_template = CHATML
@@ -107,7 +115,9 @@ FAMILIES = ("llama", "qwen2", "qwen2-window", "qwen3", "mistral", "phi3", "gemma
 
 
 def tiny_model(family: str, vocab: int = 420, seed: int = 0, **more: Any) -> Any:
-    """A network of this family with random weights large enough that its distributions are far from uniform; `more` goes into its configuration."""
+    """A network of this family with random weights large enough that its distributions are far from uniform; `more`
+    goes into its configuration.
+    """
     import torch
     import transformers as t
 
@@ -134,13 +144,18 @@ def tiny_model(family: str, vocab: int = 420, seed: int = 0, **more: Any) -> Any
         "mistral": lambda: t.MistralConfig(**base, sliding_window=8),
         "phi3": lambda: t.Phi3Config(**base, sliding_window=8),
         "gemma3": lambda: t.Gemma3TextConfig(
-            **base, head_dim=8, sliding_window=8, layer_types=["sliding_attention", "full_attention", "sliding_attention"]
+            **base,
+            head_dim=8,
+            sliding_window=8,
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
         ),
         "smollm3": lambda: t.SmolLM3Config(**base),
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = t.AutoModelForCausalLM.from_config(configs[family](), attn_implementation=attention_hook.register()).eval()
+        model = t.AutoModelForCausalLM.from_config(
+            configs[family](), attn_implementation=attention_hook.register()
+        ).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.mul_(8.0 if parameter.dim() > 1 else 1.0)
@@ -162,7 +177,12 @@ def tiny() -> Callable[..., Any]:
     shared = byte_level_tokenizer()
 
     def make(family: str = "llama", **settings: Any) -> Any:
-        return LocalModel(tiny_model(family, len(shared)), shared, ModelSection(**{"arithmetic": "fp32", **settings}), id=f"tiny-{family}")
+        return LocalModel(
+            tiny_model(family, len(shared)),
+            shared,
+            ModelSection(**{"arithmetic": "fp32", **settings}),
+            id=f"tiny-{family}",
+        )
 
     return make
 

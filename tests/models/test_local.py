@@ -13,7 +13,19 @@ from mindchat.models.decode.sampling import Spread, truncated
 from mindchat.models.network import attention_hook
 from mindchat.models.network.entropy import entropy_of, log_probabilities, logprob_and_entropy
 from mindchat.ports import NEVER, Cancel
-from mindchat.values import Attended, Finish, Finished, Kept, Message, Prefilled, Prompt, Signal, StreamItem, Text, Token
+from mindchat.values import (
+    Attended,
+    Finish,
+    Finished,
+    Kept,
+    Message,
+    Prefilled,
+    Prompt,
+    Signal,
+    StreamItem,
+    Text,
+    Token,
+)
 from mindchat.word_signals import received
 
 pytestmark = pytest.mark.slow
@@ -90,11 +102,15 @@ class ToyVocabulary:
         return Letters()
 
 
-def toy(ends: frozenset[int] = frozenset({6}), *, limit: int = 10, stop: tuple[str, ...] = (), want: frozenset[Signal] = ALL) -> list[StreamItem]:
+def toy(
+    ends: frozenset[int] = frozenset({6}), *, limit: int = 10, stop: tuple[str, ...] = (), want: frozenset[Signal] = ALL
+) -> list[StreamItem]:
     backbone: Any = ToyBackbone()
     vocabulary: Any = ToyVocabulary()
     line: Any = ToyLine()
-    return list(Greedy(backbone, vocabulary, ends, Request(want, limit, stop, NEVER), None).run(line, backbone.logits[0][None]))
+    return list(
+        Greedy(backbone, vocabulary, ends, Request(want, limit, stop, NEVER), None).run(line, backbone.logits[0][None])
+    )
 
 
 def test_entropy_belongs_to_the_distribution_that_the_token_was_taken_from() -> None:
@@ -104,7 +120,9 @@ def test_entropy_belongs_to_the_distribution_that_the_token_was_taken_from() -> 
 
 def test_a_row_follows_the_next_token_or_stands_before_the_end() -> None:
     def shape(items: list[StreamItem]) -> str:
-        return " ".join(f"{type(item).__name__[0]}{getattr(item, 'index', getattr(item, 'query', ''))}" for item in items)
+        return " ".join(
+            f"{type(item).__name__[0]}{getattr(item, 'index', getattr(item, 'query', ''))}" for item in items
+        )
 
     assert shape(toy()) == "T0 T1 A0 T2 A1 T3 A2 A3 F"
     assert shape(toy(limit=2)) == "T0 T1 A0 A1 F"
@@ -343,7 +361,12 @@ def test_a_sample_equals_its_own_forward_pass(tiny: Any) -> None:
 
 @pytest.mark.model
 def test_signals_and_text_of_smollm_equal_the_reference(smollm: Any) -> None:
-    prompt = Prompt((Message("system", (Text("Answer in full sentences."),)), Message("user", (Text("Name the capital of France and its river."),))))
+    prompt = Prompt(
+        (
+            Message("system", (Text("Answer in full sentences."),)),
+            Message("user", (Text("Name the capital of France and its river."),)),
+        )
+    )
     items = list(smollm.stream(prompt, want=ALL, max_tokens=40))
     tokens = tokens_of(items)
     head, ids = list(smollm.format.render(prompt).ids), [token.id for token in tokens]
@@ -351,7 +374,11 @@ def test_signals_and_text_of_smollm_equal_the_reference(smollm: Any) -> None:
     with torch.inference_mode():
         log_probs = torch.log_softmax(network(torch.tensor([head + ids])).logits[0], -1)
         own = network.generate(
-            torch.tensor([head]), max_new_tokens=40, do_sample=False, repetition_penalty=1.0, attention_mask=torch.ones(1, len(head))
+            torch.tensor([head]),
+            max_new_tokens=40,
+            do_sample=False,
+            repetition_penalty=1.0,
+            attention_mask=torch.ones(1, len(head)),
         )
     assert [i for i in own[0, len(head) :].tolist() if i not in smollm.ends] == ids
     decoded = smollm.vocabulary.tokenizer.decode(ids, skip_special_tokens=True)
@@ -380,16 +407,23 @@ def test_smollm_says_the_same_with_and_without_reuse(smollm: Any) -> None:
         smollm.store = store
         messages.append(Message("assistant", (Kept(tuple(t.id for t in tokens), "".join(t.text for t in tokens)),)))
         if turn:
-            assert next(i for i in smollm.stream(prompt, want=NONE, max_tokens=0) if isinstance(i, Prefilled)).cached == smollm.count(prompt) - 1
+            assert (
+                next(i for i in smollm.stream(prompt, want=NONE, max_tokens=0) if isinstance(i, Prefilled)).cached
+                == smollm.count(prompt) - 1
+            )
 
 
 @pytest.mark.model
 def test_smollm_knows_that_paris_is_likelier_than_nonsense(smollm: Any) -> None:
-    choices = smollm.choose(asked("What is the capital of France?", "The capital of France is"), [" Paris", " purple", " London"])
+    choices = smollm.choose(
+        asked("What is the capital of France?", "The capital of France is"), [" Paris", " purple", " London"]
+    )
     assert max(choices, key=lambda choice: choice.logprob).option == " Paris"
 
 
-def test_a_vocabulary_whose_characters_are_not_known_exactly_is_refused(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vocabulary_whose_characters_are_not_known_exactly_is_refused(
+    tiny: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mindchat.errors import ModelMissingError
     from mindchat.models.decode.detokenizer import Vocabulary
     from mindchat.models.local import LocalModel

@@ -1,4 +1,6 @@
-"""The cache under many turns: memory stays within its limit, and no text changes for what was dropped. And the same code on a graphics processor."""
+"""The cache under many turns: memory stays within its limit, and no text changes for what was dropped. And the same
+code on a graphics processor.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ ALL = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
 def said(model: LocalModel, prompt: Prompt, want: frozenset[Signal] = frozenset()) -> tuple[list[int], int]:
     """Ids, and how many prompt tokens were cached."""
     items = list(model.stream(prompt, want=want, max_tokens=3))
-    return [item.id for item in items if isinstance(item, Token)], next(item.cached for item in items if isinstance(item, Prefilled))
+    return [item.id for item in items if isinstance(item, Token)], next(
+        item.cached for item in items if isinstance(item, Prefilled)
+    )
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral"])
@@ -44,16 +48,23 @@ def test_the_limit_holds_over_two_hundred_turns(tiny: Any, family: str) -> None:
     assert dropped > 3  # the limit was met, again and again
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no such device"))])
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no such device"))],
+)
 @pytest.mark.parametrize("family", ["llama", "qwen2", "mistral", "gemma3"])
 def test_bfloat16_runs_on_the_same_path(family: str, device: str) -> None:
     network = tiny_model(family).to(device, torch.bfloat16)
-    model, alone = (LocalModel(network, byte_level_tokenizer(), ModelSection(reuse=reuse), id=family) for reuse in (True, False))
+    model, alone = (
+        LocalModel(network, byte_level_tokenizer(), ModelSection(reuse=reuse), id=family) for reuse in (True, False)
+    )
     assert model.backbone.arithmetic == "bf16"
     first = Prompt((Message("user", (Text("Is Paris big? " * 8),)),))
     items = list(model.stream(first, want=ALL, max_tokens=6))
     tokens = [item for item in items if isinstance(item, Token)]
-    assert len([item for item in items if isinstance(item, Attended)]) == (len(tokens) if model.backbone.measures else 0)
+    assert len([item for item in items if isinstance(item, Attended)]) == (
+        len(tokens) if model.backbone.measures else 0
+    )
     assert all(token.entropy is not None and 0 <= token.entropy < 7 for token in tokens)
     assert isinstance(items[-1], Finished)
     longer = Prompt((*first.messages, Message("assistant", (Text("Yes."),)), Message("user", (Text("And Rome?"),))))

@@ -79,7 +79,12 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 def test_decompose_tells_its_plan_follows_it_and_searches_each_question() -> None:
     plan = " Who directed Metropolis?\n2. Where was Fritz Lang born?"
-    tape = [plan, "Metropolis was directed by Fritz Lang.", " He was born in Vienna. So the answer is Vienna.", "Vienna"]
+    tape = [
+        plan,
+        "Metropolis was directed by Fritz Lang.",
+        " He was born in Vienna. So the answer is Vienna.",
+        "Vienna",
+    ]
     retriever = KeywordRetriever()
     events = run(QUESTION, tape, "engine.policy=decompose", retriever=retriever)
     assert [query.text for query in retriever.queries] == ["Who directed Metropolis?", "Where was Fritz Lang born?"]

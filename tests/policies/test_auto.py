@@ -15,7 +15,15 @@ BORN = "Where was the director of Metropolis born?"
 
 
 def turn(tape: list[str], *sets: str, retriever: Any = None) -> list[ev.Event]:
-    return run(BORN, tape, "engine.policy=auto", "layout.repeat=1", "answer.refuse=off", *sets, retriever=retriever or MemoryIndex(WORLD))
+    return run(
+        BORN,
+        tape,
+        "engine.policy=auto",
+        "layout.repeat=1",
+        "answer.refuse=off",
+        *sets,
+        retriever=retriever or MemoryIndex(WORLD),
+    )
 
 
 def ended(events: list[ev.Event]) -> tuple[str, int]:

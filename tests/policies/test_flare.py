@@ -103,7 +103,10 @@ def test_a_stub_shorter_than_a_word_is_not_looked_ahead_for() -> None:
 
 
 def test_an_improbable_full_stop_is_no_reason_to_search() -> None:
-    assert Flare(config()).when(probable(("Fritz", 0.9), (" Lang", 0.9), (" won", 0.9), (".", 0.1)), HOP, ask()).trigger is None
+    assert (
+        Flare(config()).when(probable(("Fritz", 0.9), (" Lang", 0.9), (" won", 0.9), (".", 0.1)), HOP, ask()).trigger
+        is None
+    )
 
 
 def test_it_needs_nothing_but_probabilities() -> None:
@@ -118,21 +121,37 @@ def test_it_needs_nothing_but_probabilities() -> None:
 
 def test_first_search_can_be_switched_off() -> None:
     retriever = KeywordRetriever()
-    run(HOP.question, ["So the answer is Vienna.", "Vienna"], "engine.policy=flare", "flare.first=false", retriever=retriever)
+    run(
+        HOP.question,
+        ["So the answer is Vienna.", "Vienna"],
+        "engine.policy=flare",
+        "flare.first=false",
+        retriever=retriever,
+    )
     assert retriever.queries == []
 
 
 def test_passages_are_replaced_but_those_of_one_hop_join() -> None:
     a, b, c = passage("a", "A."), passage("b", "B."), passage("c", "C.")
     retriever = ListRetriever([a], [b], [c])
-    tape = ["Fritz Lang lived{3} in Vienna{3} long.", " Who lived?", " Where did Lang live?", " Lang lived. So the answer is Vienna.", "Vienna"]
+    tape = [
+        "Fritz Lang lived{3} in Vienna{3} long.",
+        " Who lived?",
+        " Where did Lang live?",
+        " Lang lived. So the answer is Vienna.",
+        "Vienna",
+    ]
     events = run(HOP.question, tape, "engine.policy=flare", "flare.query=explicit", retriever=retriever)
     prompts = [e.copies for e in of(events, ev.PromptBuilt)]
     assert prompts[0] == (("a",),)
     assert prompts[1] == (("b", "c"),)
 
 
-cells = st.lists(st.tuples(st.sampled_from([" Lang", " was", " Buda", "pest", ".", ",", " 1891"]), st.floats(0.001, 1.0)), min_size=1, max_size=20)
+cells = st.lists(
+    st.tuples(st.sampled_from([" Lang", " was", " Buda", "pest", ".", ",", " 1891"]), st.floats(0.001, 1.0)),
+    min_size=1,
+    max_size=20,
+)
 
 
 @settings(max_examples=80, deadline=None)

@@ -36,22 +36,35 @@ def test_an_answer_that_flips_after_a_search_is_visible_and_no_earlier_sentence_
     trace = fold_all(events)
     assert trace.reasoning.startswith("Nosferatu is of 1922. Yes, Metropolis")
     assert trace.reasoning.endswith("So the answer is no.")
-    assert any("premiered long before" in sentence.text for sentence in trace.sentences), "the flagged draft can be read in the trace"
+    assert any("premiered long before" in sentence.text for sentence in trace.sentences), (
+        "the flagged draft can be read in the trace"
+    )
 
 
 @pytest.mark.parametrize("attention", ["sentence", "raw"])
 def test_the_trigger_rate_over_lengths_is_reported(attention: str, record_property: pytest.RecordProperty) -> None:
-    """DRAGIN issue 5: normalised attention makes S grow with a sentence's length. The bound is reported, not gated; that it triggers at all is."""
+    """DRAGIN issue 5: normalised attention makes S grow with a sentence's length. The bound is reported, not gated;
+    that it triggers at all is.
+    """
     rates = {}
     for length in (5, 15, 40):
         hits = 0
         for seed in range(100):
             rng = random.Random(seed * 100 + length)
             cells = [
-                (f" {rng.choice(['Lang', 'the', 'film', 'of', 'Vienna', 'was'])}", rng.expovariate(1.2), rng.uniform(0.02, 0.4))
+                (
+                    f" {rng.choice(['Lang', 'the', 'film', 'of', 'Vienna', 'was'])}",
+                    rng.expovariate(1.2),
+                    rng.uniform(0.02, 0.4),
+                )
                 for _ in range(length)
             ]
-            hits += judge(draft(*cells), "", language("en"), RindSection(threshold="fixed", fixed=1.2), attention=attention).trigger is not None
+            hits += (
+                judge(
+                    draft(*cells), "", language("en"), RindSection(threshold="fixed", fixed=1.2), attention=attention
+                ).trigger
+                is not None
+            )
         rates[length] = hits
     record_property("trigger_rate_percent", json.dumps(rates))
     assert any(rates.values())
@@ -89,7 +102,9 @@ def test_any_sequence_of_passages_will_do(policy: str, shape: type) -> None:
             found: list[Passage] | tuple[Passage, ...] = shape([METROPOLIS, LANG])
             return found
 
-    events = list(engine(ByPrompt(LOW), f"engine.policy={policy}", "engine.filter=none", retriever=Retriever()).run(QUESTION))
+    events = list(
+        engine(ByPrompt(LOW), f"engine.policy={policy}", "engine.filter=none", retriever=Retriever()).run(QUESTION)
+    )
     assert isinstance(events[-1], ev.AnswerReady)
 
 

@@ -20,7 +20,8 @@ HOP = [" Imra Solvay | Metropolis - director", " Who directed Metropolis?"]
 FIRST = ("rind.first=true", "engine.filter=none")
 
 
-# ── the first search ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the first search
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_question_is_searched_before_the_first_word_unless_switched_off() -> None:
@@ -44,7 +45,12 @@ def test_given_passages_stand_in_for_the_first_search() -> None:
 
 
 def test_a_trigger_after_the_first_search_is_the_second_hop() -> None:
-    tape = ["The film Metropolis was directed by Ann{9,0.9} Droid in Berlin.", *HOP, " Fritz Lang. So the answer is Fritz Lang.", "Fritz Lang"]
+    tape = [
+        "The film Metropolis was directed by Ann{9,0.9} Droid in Berlin.",
+        *HOP,
+        " Fritz Lang. So the answer is Fritz Lang.",
+        "Fritz Lang",
+    ]
     events = run(QUESTION, tape, *FIRST, retriever=ListRetriever([CURIE], [METROPOLIS, LANG]))
     (trigger,) = of(events, ev.RetrievalTriggered)
     assert trigger.hop == 2
@@ -54,7 +60,8 @@ def test_a_trigger_after_the_first_search_is_the_second_hop() -> None:
     assert end.stop == "answered"
 
 
-# ── names copied from the examples ───────────────────────────────────────────────────────────────────────────────────────
+# ── names copied from the examples
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_name_of_the_examples_is_listed_and_every_listed_name_is_in_them() -> None:
@@ -81,7 +88,12 @@ def test_a_copied_name_is_found_as_a_whole_word_and_only_where_it_was_not_given(
 
 @pytest.mark.parametrize("policy", ["mind", "rind-fixed", "rind-entropy"])
 def test_a_copied_sentence_is_searched_for_and_written_again(policy: str) -> None:
-    events = run(QUESTION, [COPIED, *HOP, " Fritz Lang. So the answer is Fritz Lang.", "Fritz Lang"], f"engine.policy={policy}", "engine.filter=none")
+    events = run(
+        QUESTION,
+        [COPIED, *HOP, " Fritz Lang. So the answer is Fritz Lang.", "Fritz Lang"],
+        f"engine.policy={policy}",
+        "engine.filter=none",
+    )
     (trigger,) = of(events, ev.RetrievalTriggered)
     assert trigger.word == "Imra Solvay"
     assert "copied from the examples" in trigger.reason
@@ -89,8 +101,14 @@ def test_a_copied_sentence_is_searched_for_and_written_again(policy: str) -> Non
 
 
 @pytest.mark.parametrize(("limit", "stop"), [(5, "no_new_passages"), (0, "max_hops")])
-def test_what_cannot_be_mended_is_not_accepted_and_the_answer_rests_on_the_passages_alone(limit: int, stop: str) -> None:
-    tape = ["Metropolis is a German film. It was directed by Imra Solvay. So the answer is Imra Solvay.", *(HOP if limit else ()), "Fritz Lang"]
+def test_what_cannot_be_mended_is_not_accepted_and_the_answer_rests_on_the_passages_alone(
+    limit: int, stop: str
+) -> None:
+    tape = [
+        "Metropolis is a German film. It was directed by Imra Solvay. So the answer is Imra Solvay.",
+        *(HOP if limit else ()),
+        "Fritz Lang",
+    ]
     events = run(QUESTION, tape, "engine.filter=none", f"engine.max_hops={limit}", retriever=ListRetriever())
     trace = fold_all(events)
     assert trace.reasoning == "Metropolis is a German film."

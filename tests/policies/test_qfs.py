@@ -40,7 +40,10 @@ class Hot(ScriptedModel):
                 pieces += [Piece(segment.text[i : i + 3], 0.0, segment.origin) for i in range(0, len(segment.text), 3)]
             pieces.append(Piece("<end>", 1.0, "template"))
         pieces += [Piece(token.text, 0.0, "reasoning") for token in draft.tokens[: span.start]]
-        return [Piece(p.text, max((w for key, w in self.weights.items() if key in p.text), default=p.weight), p.origin) for p in pieces]
+        return [
+            Piece(p.text, max((w for key, w in self.weights.items() if key in p.text), default=p.weight), p.origin)
+            for p in pieces
+        ]
 
 
 def hot(weights: dict[str, float]) -> MeteredAsk:
@@ -48,7 +51,15 @@ def hot(weights: dict[str, float]) -> MeteredAsk:
 
 
 SENTENCE = draft(
-    (" Fritz", 0.1), (" Lang", 0.1), ("'s", 0.1), (" mother", 0.1), (" was", 0.1), (" Paula", 5.0), (" Schle", 4.0), ("singer", 2.0), (".", 0.1)
+    (" Fritz", 0.1),
+    (" Lang", 0.1),
+    ("'s", 0.1),
+    (" mother", 0.1),
+    (" was", 0.1),
+    (" Paula", 5.0),
+    (" Schle", 4.0),
+    ("singer", 2.0),
+    (".", 0.1),
 )
 PAULA = SENTENCE.text.index("Paula")
 
@@ -60,7 +71,9 @@ def test_one_hot_cell_yields_exactly_that_word_and_no_flagged_word() -> None:
 
 def test_flagged_words_are_left_out_even_when_they_are_attended_to() -> None:
     flagged = [PAULA, SENTENCE.text.index("Schle")]
-    query = qfs(SENTENCE, flagged, TurnState(1, QUESTION), hot({"Lang": 0.5, "Paula": 0.9, "Schle": 0.9, "sing": 0.9}), EN, 3)
+    query = qfs(
+        SENTENCE, flagged, TurnState(1, QUESTION), hot({"Lang": 0.5, "Paula": 0.9, "Schle": 0.9, "sing": 0.9}), EN, 3
+    )
     words = query.text.split()
     assert "Lang's" in words
     assert not {"Paula", "Schlesinger"} & set(words)
@@ -68,25 +81,39 @@ def test_flagged_words_are_left_out_even_when_they_are_attended_to() -> None:
 
 def test_the_query_is_in_text_order_and_has_at_most_n_words() -> None:
     query = qfs(
-        SENTENCE, [PAULA], TurnState(1, QUESTION, accepted="Metropolis is German."), hot({"Lang": 0.9, "erm": 0.5, "oth": 0.7, "rec": 0.1}), EN, 3
+        SENTENCE,
+        [PAULA],
+        TurnState(1, QUESTION, accepted="Metropolis is German."),
+        hot({"Lang": 0.9, "erm": 0.5, "oth": 0.7, "rec": 0.1}),
+        EN,
+        3,
     )
     assert query.text.split() == ["mother", "German", "Lang's"]
 
 
 def test_no_template_token_gives_a_word() -> None:
-    words = weighted_words([Piece("<user>", 1.0, "template"), Piece("Lang", 0.1, "question"), Piece("assistant", 1.0, "template")])
+    words = weighted_words(
+        [Piece("<user>", 1.0, "template"), Piece("Lang", 0.1, "question"), Piece("assistant", 1.0, "template")]
+    )
     assert words == [Weighted("Lang", 0.1)]
 
 
 def test_the_weight_of_a_word_is_the_sum_over_its_tokens() -> None:
     words = weighted_words(
-        [Piece("Met", 0.1, "question"), Piece("ro", 0.2, "question"), Piece("polis", 0.3, "question"), Piece(" is", 0.5, "question")]
+        [
+            Piece("Met", 0.1, "question"),
+            Piece("ro", 0.2, "question"),
+            Piece("polis", 0.3, "question"),
+            Piece(" is", 0.5, "question"),
+        ]
     )
     assert [(w.text, w.weight) for w in words] == [("Metropolis", pytest.approx(0.6)), ("is", 0.5)]
 
 
 def test_words_do_not_run_together_across_messages() -> None:
-    words = weighted_words([Piece("Lang", 0.1, "question"), Piece("|", 0.0, "template"), Piece("uage", 0.1, "reasoning")])
+    words = weighted_words(
+        [Piece("Lang", 0.1, "question"), Piece("|", 0.0, "template"), Piece("uage", 0.1, "reasoning")]
+    )
     assert [w.text for w in words] == ["Lang", "uage"]
 
 
@@ -107,7 +134,10 @@ def test_without_any_content_word_the_question_is_the_query() -> None:
     assert (query.text, query.by) == ("Who was it?", "question")
 
 
-words = st.lists(st.builds(Weighted, st.sampled_from(["Lang", "the", "Vienna", "lang", ".", "1890", "film"]), st.floats(0, 1)), max_size=20)
+words = st.lists(
+    st.builds(Weighted, st.sampled_from(["Lang", "the", "Vienna", "lang", ".", "1890", "film"]), st.floats(0, 1)),
+    max_size=20,
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -121,7 +151,8 @@ def test_selection_is_a_subset_in_order_without_repeats(made: list[Weighted], n:
     assert firsts == sorted(firsts)
 
 
-# ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the policy
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_scores_of_dragin_by_hand() -> None:
@@ -162,4 +193,6 @@ def test_the_attention_writer_falls_back_to_entities_without_attention() -> None
     deaf = ask(provides=frozenset({Signal.ENTROPY}))
     trigger = Trigger("Paula", PAULA, 1.0, 0.5)
     assert by_attention(config(), trigger, SENTENCE, [], (), TurnState(1, QUESTION), deaf).by == "entities"
-    assert by_attention(config(), trigger, SENTENCE, [], (), TurnState(1, QUESTION), hot({"Lang": 1.0})).by == "attention"
+    assert (
+        by_attention(config(), trigger, SENTENCE, [], (), TurnState(1, QUESTION), hot({"Lang": 1.0})).by == "attention"
+    )

@@ -36,7 +36,8 @@ def test_theta_of_the_unit_vector() -> None:
 
 
 def test_scores_of_the_unit_vector() -> None:
-    # the third word only gives the second one a later token; its own attention is replaced by the mean, so it does not change it
+    # the third word only gives the second one a later token; its own attention is replaced by the mean, so it does not
+    # change it
     sentence = draft(("Lyon", 2.0, 0.1), (" Paris", 1.0, 0.3), (" Rome", 0.0, 0.2))
     scored = score(measure(sentence, "", EN, anchors=False), "sentence")
     assert [w.attention for w in scored[:2]] == pytest.approx([0.5, 1.5])
@@ -74,7 +75,13 @@ def test_without_attention_the_score_is_the_entropy_and_the_formula_says_so() ->
 @pytest.mark.parametrize("attention", ["raw", "sentence", "none"])
 def test_a_sentence_in_which_only_function_words_are_unsure_does_not_trigger(attention: str) -> None:
     sentence = draft(
-        (" The", 9.0, 0.9), (" capital", 0.1, 0.1), (" of", 9.0, 0.9), (" France", 0.1, 0.1), (" is", 9.0, 0.9), (" the", 9.0, 0.9), (".", 9.0, 0.9)
+        (" The", 9.0, 0.9),
+        (" capital", 0.1, 0.1),
+        (" of", 9.0, 0.9),
+        (" France", 0.1, 0.1),
+        (" is", 9.0, 0.9),
+        (" the", 9.0, 0.9),
+        (".", 9.0, 0.9),
     )
     verdict = judge(sentence, "", EN, RindSection(), attention=attention)
     assert verdict.trigger is None
@@ -83,7 +90,9 @@ def test_a_sentence_in_which_only_function_words_are_unsure_does_not_trigger(att
 
 
 def test_a_sentence_of_function_words_alone_has_no_trigger_and_no_nan() -> None:
-    verdict = judge(draft((" It", 5.0), (" is", 5.0), (" so", 5.0), (".", 5.0)), "", EN, RindSection(), attention="sentence")
+    verdict = judge(
+        draft((" It", 5.0), (" is", 5.0), (" so", 5.0), (".", 5.0)), "", EN, RindSection(), attention="sentence"
+    )
     assert verdict.trigger is None
     assert verdict.threshold == RindSection().fixed
 
@@ -120,7 +129,9 @@ def test_few_content_words_fall_back_to_the_fixed_threshold() -> None:
     verdict = judge(sentence, "", EN, RindSection(min_words=2, fixed=1.0), attention="none")
     assert verdict.terms == (("fixed", 1.0),)
     assert verdict.trigger is not None
-    assert judge(sentence, "", EN, RindSection(min_words=1), attention="none").trigger is None, "Eq 3 over one word cannot trigger"
+    assert judge(sentence, "", EN, RindSection(min_words=1), attention="none").trigger is None, (
+        "Eq 3 over one word cannot trigger"
+    )
 
 
 def test_the_running_window_takes_the_means_over_earlier_words_too() -> None:
@@ -151,18 +162,28 @@ def test_flat_signals_do_not_trigger_at_any_length(length: int, text: str) -> No
 def recomputed(verdict: Verdict) -> tuple[float, list[float]]:
     """θ and S from nothing but the printed factors."""
     terms = dict(verdict.terms)
-    theta = terms["fixed"] if "fixed" in terms else terms["alpha"] * terms["mean_entropy"] + terms["beta"] * terms["mean_attention"]
+    theta = (
+        terms["fixed"]
+        if "fixed" in terms
+        else terms["alpha"] * terms["mean_entropy"] + terms["beta"] * terms["mean_attention"]
+    )
     return theta, [(w.entropy or 0) * (w.attention or 0) * (w.content and not w.anchor) for w in verdict.words]
 
 
 cells = st.lists(
-    st.tuples(st.sampled_from([" Lang", " the", " Vienna", ".", " 1890", " film", ","]), st.floats(0, 12), st.floats(0, 1)), min_size=1, max_size=30
+    st.tuples(
+        st.sampled_from([" Lang", " the", " Vienna", ".", " 1890", " film", ","]), st.floats(0, 12), st.floats(0, 1)
+    ),
+    min_size=1,
+    max_size=30,
 )
 
 
 @settings(max_examples=100, deadline=None)
 @given(cells, st.sampled_from(["raw", "sentence", "none"]), st.sampled_from(["dynamic", "fixed"]))
-def test_theta_and_scores_recompute_from_the_factors(made: list[tuple[str, float, float]], attention: str, kind: str) -> None:
+def test_theta_and_scores_recompute_from_the_factors(
+    made: list[tuple[str, float, float]], attention: str, kind: str
+) -> None:
     options = RindSection(threshold="fixed" if kind == "fixed" else "dynamic")
     verdict = judge(draft(*made), "Who made the film?", EN, options, attention=attention)
     theta, scores = recomputed(verdict)
@@ -189,11 +210,19 @@ def test_an_empty_draft_is_judged_without_an_error() -> None:
 
 def test_the_beginning_of_a_rewritten_sentence_counts_in_its_threshold() -> None:
     """Else the rest of a sentence, short as it is, would fall back to the fixed threshold after every search."""
-    tape = ["Old records tell whether Otto{9,0.9} Droid lived there.", " Otto", " Where was Fritz Lang born?", " Hans Zimmer lived.", "Hans"]
+    tape = [
+        "Old records tell whether Otto{9,0.9} Droid lived there.",
+        " Otto",
+        " Where was Fritz Lang born?",
+        " Hans Zimmer lived.",
+        "Hans",
+    ]
     events = run("Who lived in the tower?", tape, "engine.filter=none", retriever=None)
     first, second = of(events, SentenceJudged)[:2]
     assert first.verdict.trigger is not None
     begun = [w for w in first.verdict.words if w.end <= first.verdict.trigger.start and w.content]
     counted = [*begun, *(w for w in second.verdict.words if w.content)]
     assert len(counted) >= 4 > len(counted) - len(begun)
-    assert dict(second.verdict.terms)["mean_entropy"] == pytest.approx(sum(w.entropy or 0 for w in counted) / len(counted))
+    assert dict(second.verdict.terms)["mean_entropy"] == pytest.approx(
+        sum(w.entropy or 0 for w in counted) / len(counted)
+    )

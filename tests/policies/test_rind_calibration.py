@@ -48,7 +48,9 @@ def test_too_little_and_impossible_are_refused() -> None:
 
 
 def test_a_fit_is_kept_for_its_model_and_its_attention(tmp_path: Path) -> None:
-    found = fit([[word(n, 1.0)] * 5 for n in range(30)], 0.3, model="hub/owner:x", attention="sentence", options=OPTIONS)
+    found = fit(
+        [[word(n, 1.0)] * 5 for n in range(30)], 0.3, model="hub/owner:x", attention="sentence", options=OPTIONS
+    )
     path = save(tmp_path / "calibration", found)
     assert path == file_for(tmp_path / "calibration", "hub/owner:x", "sentence")
     assert load(tmp_path / "calibration", "hub/owner:x", "sentence") == found

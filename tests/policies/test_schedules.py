@@ -20,7 +20,12 @@ def texts(retriever: KeywordRetriever | ListRetriever) -> list[str]:
 
 def test_sentences_searches_after_each_sentence_but_not_after_the_answer() -> None:
     retriever = KeywordRetriever()
-    tape = ["Metropolis was directed by Fritz Lang. More", " He was born in Vienna. More", " So the answer is Vienna.", "Vienna"]
+    tape = [
+        "Metropolis was directed by Fritz Lang. More",
+        " He was born in Vienna. More",
+        " So the answer is Vienna.",
+        "Vienna",
+    ]
     events = run(QUESTION, tape, "engine.policy=sentences", retriever=retriever)
     assert texts(retriever) == [QUESTION, "Metropolis was directed by Fritz Lang.", "He was born in Vienna."]
     assert of(events, ev.TextRetracted) == []
@@ -37,7 +42,10 @@ def test_every_second_sentence() -> None:
 
 
 def test_a_schedule_goes_on_when_searches_bring_nothing_new() -> None:
-    tape = ["One is here. Two is here. Three is here. So the answer is four.", " Two is here. Three is here. So the answer is four."]
+    tape = [
+        "One is here. Two is here. Three is here. So the answer is four.",
+        " Two is here. Three is here. So the answer is four.",
+    ]
     tape += [" Three is here. So the answer is four.", " So the answer is four.", "four"]
     events = run(QUESTION, tape, "engine.policy=sentences", retriever=ListRetriever([METROPOLIS]))
     assert len([e for e in of(events, ev.DraftAccepted) if e.channel == "reasoning"]) == 4
@@ -49,7 +57,9 @@ def test_a_schedule_goes_on_when_searches_bring_nothing_new() -> None:
 def test_tokens_cuts_units_of_n_tokens_wherever_they_end() -> None:
     retriever = KeywordRetriever()
     tape = ["Fritz Lang made the film. He was born", " in Vienna. So it is", " so.", "Vienna"]
-    events = run(QUESTION, tape, "engine.policy=tokens", "schedule.tokens=4", "schedule.query_tokens=6", retriever=retriever)
+    events = run(
+        QUESTION, tape, "engine.policy=tokens", "schedule.tokens=4", "schedule.query_tokens=6", retriever=retriever
+    )
     assert [e.sentence for e in of(events, ev.SentenceJudged)] == ["Fritz Lang made the", " in Vienna. So it", " so."]
     assert texts(retriever) == [QUESTION, "Fritz Lang made the", "made the in Vienna. So it"]
     assert [e.query.by for e in of(events, ev.QueryFormed)] == ["question", "template", "template"]
@@ -78,7 +88,8 @@ def test_tokens_replaces_its_passages() -> None:
     assert [e.copies for e in of(events, ev.PromptBuilt)][:2] == [(("a",),), (("b",),)]
 
 
-# ── ircot ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── ircot
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -90,7 +101,9 @@ def test_tokens_replaces_its_passages() -> None:
         ("1927 - 1890 = 37", ("Lang lived.", "Hence it is."), "Lang lived."),
     ],
 )
-def test_the_query_is_the_last_sentence_that_is_not_pure_reasoning(sentence: str, earlier: tuple[str, ...], query: str) -> None:
+def test_the_query_is_the_last_sentence_that_is_not_pure_reasoning(
+    sentence: str, earlier: tuple[str, ...], query: str
+) -> None:
     policy = Ircot(config())
     made = policy.what(None, draft((sentence, 0.1)), [], (), TurnState(1, QUESTION, sentences=earlier), ask())  # type: ignore[arg-type]
     assert made.text == query
@@ -107,7 +120,9 @@ def test_passages_add_up_to_fifteen() -> None:
 def test_overlong_and_copied_paragraphs_are_not_collected() -> None:
     long = passage("long", "word " * (LONGEST_PASSAGE + 1))
     copy = passage("copy", METROPOLIS.text.upper())
-    chosen = Ircot(config()).which([long, copy, passage("new", "New.")], TurnState(1, QUESTION, passages=(METROPOLIS,)), ask())
+    chosen = Ircot(config()).which(
+        [long, copy, passage("new", "New.")], TurnState(1, QUESTION, passages=(METROPOLIS,)), ask()
+    )
     assert [p.id for p in chosen] == ["new"]
 
 
@@ -119,7 +134,8 @@ def test_the_reader_sees_the_collected_passages() -> None:
     assert "Metropolis was directed by Fritz Lang." in reader.sent
 
 
-# ── gate ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── gate
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ def test_delta_is_the_papers_at_twenty_samples_and_grows_for_fewer(delta: float,
     assert carried(delta, 20, size) == pytest.approx(delta)
     spread = (delta * 20 - math.log(20 * size)) / 19
     if spread < math.log(size):
-        assert (carried(delta, k, size) >= delta - 1e-9) == (k <= 20) or math.isclose(carried(delta, k, size), delta, abs_tol=0.05)
+        assert (carried(delta, k, size) >= delta - 1e-9) == (k <= 20) or math.isclose(
+            carried(delta, k, size), delta, abs_tol=0.05
+        )
 
 
 @pytest.mark.parametrize("k", [3, 5, 20])
@@ -85,7 +87,9 @@ def test_samples_continue_the_same_prompt_as_the_draft() -> None:
 
     from ..fakes import ALL
 
-    model = ScriptedModel(["Lang lived in Vienna. It is big. So the answer is Vienna.", SAME, SAME, "Vienna"], provides=ALL)
+    model = ScriptedModel(
+        ["Lang lived in Vienna. It is big. So the answer is Vienna.", SAME, SAME, "Vienna"], provides=ALL
+    )
     run(QUESTION, model, "engine.policy=seakr")
     draft, first, second, _ = model.prompts
     assert first == draft
@@ -95,18 +99,32 @@ def test_samples_continue_the_same_prompt_as_the_draft() -> None:
 
 def test_the_passage_with_the_lowest_uncertainty_is_kept_and_every_value_told() -> None:
     # three passages are found; with the second one all samples agree
-    tape = ["Lang lived in Vienna and Warsaw.", SPREAD, SPREAD, SAME, SPREAD, " So the answer is Vienna.", SAME, SAME, "Vienna"]
+    tape = [
+        "Lang lived in Vienna and Warsaw.",
+        SPREAD,
+        SPREAD,
+        SAME,
+        SPREAD,
+        " So the answer is Vienna.",
+        SAME,
+        SAME,
+        "Vienna",
+    ]
     events = run(QUESTION.replace("born", "born in Warsaw"), tape, "engine.policy=seakr")
     (found,) = of(events, ev.PassagesFound)
     assert len(found.passages) == 1
     told = next(notice.text for notice in of(events, ev.Notice) if "Kept: " in notice.text)
     assert told.count("U -") + told.count("U 0") >= 2
     assert f"Kept: {found.passages[0].title}." in told
-    assert len([e for e in of(events, ev.ModelAsked) if e.kind == "sample"]) == 1 + 3 + 2, "the sentence, three passages, two ways to answer"
+    assert len([e for e in of(events, ev.ModelAsked) if e.kind == "sample"]) == 1 + 3 + 2, (
+        "the sentence, three passages, two ways to answer"
+    )
 
 
 def test_the_query_drops_unsure_words_unless_the_question_has_them() -> None:
-    sentence = probable(("Fritz", 0.95), (" Lang", 0.2), (" directed", 0.5), (" Metropolis", 0.3), (" thus", 0.99), (".", 0.9))
+    sentence = probable(
+        ("Fritz", 0.95), (" Lang", 0.2), (" directed", 0.5), (" Metropolis", 0.3), (" thus", 0.99), (".", 0.9)
+    )
     trigger = ev.RetrievalTriggered  # the method looks at the sentence only
     del trigger
     policy = Seakr(config())
@@ -130,7 +148,9 @@ UNSURE = "unknown---unknown---It is unknown.---unknown---Vienna"
         ("------", "------", True, True, "inf"),
     ],
 )
-def test_the_answer_rests_on_the_surer_of_rationale_and_passages(rationale: str, passages: str, notes: bool, documents: bool, told: str) -> None:
+def test_the_answer_rests_on_the_surer_of_rationale_and_passages(
+    rationale: str, passages: str, notes: bool, documents: bool, told: str
+) -> None:
     tape = [*HOP, rationale, passages, "Vienna"]
     events = run(QUESTION, tape, "engine.policy=seakr", "seakr.rerank=false", "layout.repeat=0")
     prompt = next(event for event in of(events, ev.PromptBuilt) if event.purpose == "answer").prompt

@@ -1,6 +1,8 @@
-"""What the loop measures while it writes equals what a second pass over the finished text gives: generate, then one forward with all attentions.
+"""What the loop measures while it writes equals what a second pass over the finished text gives: generate, then one
+forward with all attentions.
 
-The second pass is DRAGIN's own way to its signals; here it is the reference, over ten sentences of SmolLM2 under the policy dragin.
+The second pass is DRAGIN's own way to its signals; here it is the reference, over ten sentences of SmolLM2 under the
+policy dragin.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def smollm(smollm_folder: Path) -> Any:
 class Recorded:
     """One judged sentence: the ids before it, its tokens, and what the loop said about it."""
 
-    def __init__(self, before: list[int], tokens: list[Token], received: tuple[float, ...], judged: ev.SentenceJudged) -> None:
+    def __init__(
+        self, before: list[int], tokens: list[Token], received: tuple[float, ...], judged: ev.SentenceJudged
+    ) -> None:
         self.before, self.tokens, self.received, self.judged = before, tokens, received, judged
 
 
@@ -53,7 +57,9 @@ def sentences(model: Any) -> Iterator[Recorded]:
         before: list[int] = []
         tokens: list[Token] = []
         received: tuple[float, ...] = ()
-        for event in engine(model, "engine.policy=dragin", "engine.max_hops=1", "engine.max_sentences=4", "engine.reasoning_tokens=96").run(question):
+        for event in engine(
+            model, "engine.policy=dragin", "engine.max_hops=1", "engine.max_sentences=4", "engine.reasoning_tokens=96"
+        ).run(question):
             match event:
                 case ev.PromptBuilt(purpose="reasoning"):
                     before, tokens = list(model.format.render(event.prompt).ids), []
@@ -89,7 +95,9 @@ def second_pass(model: Any, one: Recorded) -> tuple[list[float], list[float]]:
 
 
 def by_hand(one: Recorded, entropies: list[float], received: list[float]) -> dict[int, float]:
-    """S = H · a / mean(a) of each content word by its start, computed without the policy's code (but for the words themselves)."""
+    """S = H · a / mean(a) of each content word by its start, computed without the policy's code (but for the words
+    themselves).
+    """
     words, at, offsets = one.judged.verdict.words, 0, []
     for token in one.tokens:
         offsets.append((at, at + len(token.text)))

@@ -18,12 +18,18 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 def passages(count: int) -> tuple[Passage, ...]:
     """Documents whose texts occur nowhere else."""
-    return tuple(Passage(f"p{n}", f"{n}.txt", f"Title {n}", f"Text of the document number {n}.", 0, 10, rank=n + 1) for n in range(count))
+    return tuple(
+        Passage(f"p{n}", f"{n}.txt", f"Title {n}", f"Text of the document number {n}.", 0, 10, rank=n + 1)
+        for n in range(count)
+    )
 
 
 def printed(prompt: Prompt) -> str:
     """A prompt as CoRe's tables print one."""
-    return "\n\n".join(f"[{message.role.capitalize()} role]\n\n{message.text}" for message in prompt.messages).rstrip() + "\n"
+    return (
+        "\n\n".join(f"[{message.role.capitalize()} role]\n\n{message.text}" for message in prompt.messages).rstrip()
+        + "\n"
+    )
 
 
 def with_parts(loop: LoopEngine, **changes: Any) -> LoopEngine:

@@ -155,7 +155,13 @@ def test_core_looks_at_attention_where_it_is_measured() -> None:
 
 def test_core_without_a_trace_of_use_repeats_everything() -> None:
     events = run(
-        QUESTION, ["yes", "yes"], "layout.repeat=1", "layout.as=core", "engine.policy=none", given=WORLD, provides=frozenset({Signal.ENTROPY})
+        QUESTION,
+        ["yes", "yes"],
+        "layout.repeat=1",
+        "layout.as=core",
+        "engine.policy=none",
+        given=WORLD,
+        provides=frozenset({Signal.ENTROPY}),
     )
     assert of(events, ev.PromptBuilt)[-1].copies == (("p1", "p2", "p3"),) * 2
     assert "every document is repeated" in told(events)
@@ -182,7 +188,9 @@ def test_shares_of_attention() -> None:
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_thinking_first_then_the_short_answer(role: str) -> None:
     tape = [" Metropolis is by Lang. Lang is from Vienna.", " Vienna"]
-    events = run(QUESTION, tape, "layout.cot=true", "layout.repeat=1", f"layout.role={role}", "engine.policy=none", given=WORLD)
+    events = run(
+        QUESTION, tape, "layout.cot=true", "layout.repeat=1", f"layout.role={role}", "engine.policy=none", given=WORLD
+    )
     assert prompts(events) == [("thinking", 2), ("answer", 2)]
     assert calls(events) == ["thinking", "answer"]
     first, second = of(events, ev.PromptBuilt)
@@ -228,7 +236,9 @@ def test_each_document_is_reworded_once_also_across_restarts(tmp_path: Path) -> 
     st.sampled_from(["layout.cot=true", "layout.cot=false"]),
     st.integers(1, 3),
 )
-def test_what_the_window_drops_is_not_reworded(window: int, ranks: list[int], lengths: list[int], cot: str, repeat: int) -> None:
+def test_what_the_window_drops_is_not_reworded(
+    window: int, ranks: list[int], lengths: list[int], cot: str, repeat: int
+) -> None:
     """At most one call is in vain: the one whose own words were too many."""
     shown = tuple(passage(f"q{n}", f"Document {n} tells {'more ' * 9}.", rank=rank) for n, rank in enumerate(ranks))
     layout = (f"layout.repeat={repeat}", "layout.as=summary", "engine.policy=none", "engine.reasoning_tokens=40", cot)
@@ -279,7 +289,14 @@ def test_reasoning_without_passages_is_neither_reworded_nor_probed() -> None:
 
 def test_a_rewording_that_is_cut_loses_its_half_sentence_and_an_empty_one_stands_as_it_was() -> None:
     cut = Reply("A film. It was " + "very " * 60, ends=False)
-    events = run(QUESTION, ["A woman.", "", cut, SURE], "layout.repeat=1", "layout.as=paraphrase", "engine.policy=none", given=WORLD)
+    events = run(
+        QUESTION,
+        ["A woman.", "", cut, SURE],
+        "layout.repeat=1",
+        "layout.as=paraphrase",
+        "engine.policy=none",
+        given=WORLD,
+    )
     (built,) = of(events, ev.PromptBuilt)
     assert "Metropolis: A film.\n" in built.sent
     assert built.sent.count(LANG.text) == 2
@@ -302,7 +319,12 @@ def test_the_file_survives_a_kill(tmp_path: Path) -> None:
 
 def test_the_key_names_everything_that_a_rewording_depends_on() -> None:
     base = ("summary", "text", "model", "fp32")
-    others = [("paraphrase", *base[1:]), ("summary", "other", *base[2:]), ("summary", "text", "m2", "fp32"), ("summary", "text", "model", "int8")]
+    others = [
+        ("paraphrase", *base[1:]),
+        ("summary", "other", *base[2:]),
+        ("summary", "text", "m2", "fp32"),
+        ("summary", "text", "model", "int8"),
+    ]
     assert len({key_of(*each) for each in (base, *others)}) == 5
 
 

@@ -63,7 +63,8 @@ def test_the_share_of_orders_is_what_enumeration_finds(documents: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "two", "three"), [(2, (2, 2), (2, 2)), (3, (5, 6), (6, 6)), (4, (12, 24), (23, 24)), (5, (27, 120), (93, 120))]
+    ("documents", "two", "three"),
+    [(2, (2, 2), (2, 2)), (3, (5, 6), (6, 6)), (4, (12, 24), (23, 24)), (5, (27, 120), (93, 120))],
 )
 def test_the_figures_of_the_design(documents: int, two: tuple[int, int], three: tuple[int, int]) -> None:
     assert orders_covered(documents, 2) == two

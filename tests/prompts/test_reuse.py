@@ -1,4 +1,6 @@
-"""Repetition and the key-value cache, on a real model: the same tokens with and without reuse, and exactly the shared prefix is cached."""
+"""Repetition and the key-value cache, on a real model: the same tokens with and without reuse, and exactly the shared
+prefix is cached.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ def pair(smollm_folder: Path) -> tuple[Any, Any]:
 
     torch.set_num_threads(1)
     first = LocalModel.load(smollm_folder, ModelSection(arithmetic="fp32"), id="smollm2-135m")
-    plain = LocalModel(first.backbone.model, first.vocabulary.tokenizer, ModelSection(reuse=False, arithmetic="fp32"), id="smollm2-135m")
+    plain = LocalModel(
+        first.backbone.model,
+        first.vocabulary.tokenizer,
+        ModelSection(reuse=False, arithmetic="fp32"),
+        id="smollm2-135m",
+    )
     return first, plain
 
 
@@ -61,11 +68,17 @@ def ask(model: Any, prompt: Prompt) -> tuple[Draft, int, int]:
 
 
 def sequence(role: str) -> list[Prompt]:
-    """A probe at one copy and further copies; in the user role also another order and thinking first; the reasoning prompts of three hops."""
+    """A probe at one copy and further copies; in the user role also another order and thinking first; the reasoning
+    prompts of three hops.
+    """
     if role == "reasoning":
         steps, said = composer("user", "layout.reasoning=hop"), " Metropolis was directed by Fritz Lang."
         later = TurnState(1, HOP.question, said, WORLD, sentences=(said,))
-        return [steps.reasoning(TurnState(0, HOP.question, passages=WORLD[:1]), (), ()), steps.reasoning(HOP, (), ()), steps.reasoning(later, (), ())]
+        return [
+            steps.reasoning(TurnState(0, HOP.question, passages=WORLD[:1]), (), ()),
+            steps.reasoning(HOP, (), ()),
+            steps.reasoning(later, (), ()),
+        ]
     same, reverse = composer(role), composer(role, "layout.as=reverse")
     if role == "assistant":
         return [same.answer(HOP, 0, ()), same.answer(HOP, 1, ())]
@@ -118,7 +131,9 @@ def test_documents_first_spares_them_for_the_next_question(reusing: Any) -> None
     reusing.store.clear()
     paper = composer("user")
     ask(reusing, paper.answer(HOP, 0, ()))
-    _, more, _ = ask(reusing, paper.answer(TurnState(0, "Who directed it?", passages=HOP.passages), 0, [(HOP.question, "Vienna")]))
+    _, more, _ = ask(
+        reusing, paper.answer(TurnState(0, "Who directed it?", passages=HOP.passages), 0, [(HOP.question, "Vienna")])
+    )
     assert new < more
 
 
@@ -131,7 +146,9 @@ def test_lists_extend_one_another(reusing: Any) -> None:
 
 
 def test_auto_on_a_model(reusing: Any) -> None:
-    """The whole turn: a threshold that nothing meets makes every copy that order can need; the answer stands in the last prompt's own words."""
+    """The whole turn: a threshold that nothing meets makes every copy that order can need; the answer stands in the
+    last prompt's own words.
+    """
     from mindchat import events as ev
 
     settings = ("layout.repeat=auto", "layout.auto_entropy=0", "engine.policy=none", "answer.max_tokens=8")

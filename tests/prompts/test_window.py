@@ -1,4 +1,6 @@
-"""500 random document sets and windows for every form of repetition: never over the window, whole documents only, every drop named."""
+"""500 random document sets and windows for every form of repetition: never over the window, whole documents only, every
+drop named.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def test_any_documents_window_and_form(
     shapes: list[tuple[int, int]], form: dict[str, str], repeat: int, window: int, room: int, cot: bool, turns: int
 ) -> None:
     passages = tuple(
-        Passage(f"p{n}", f"{n}", f"T{n}", " ".join(f"w{n}x{i}" for i in range(size)), 0, 1, rank=rank) for n, (size, rank) in enumerate(shapes)
+        Passage(f"p{n}", f"{n}", f"T{n}", " ".join(f"w{n}x{i}" for i in range(size)), 0, 1, rank=rank)
+        for n, (size, rank) in enumerate(shapes)
     )
     config = load_config(environ={}, assignments=tuple(f"{key}={value}" for key, value in form.items())).config
     composer: Any = (UserRole if form["layout.role"] == "user" else AssistantRole)(config)

@@ -32,16 +32,35 @@ def rows() -> Iterator[dict[str, Any]]:
     pick = random.Random(0)
     for n in range(N):
         club, founder, polar = f"Club {n}", f"{pick.choice(NAMES)} {n}", n % 6 == 0
-        hop_one = {"title": f"Player {n}", "text": f"Player {n} played for {club} all his life.", "is_supporting": True, "pid": f"a{n}"}
-        hop_two = {"title": club, "text": f"{club} was founded by {founder} in 1900.", "is_supporting": True, "pid": f"b{n}"}
+        hop_one = {
+            "title": f"Player {n}",
+            "text": f"Player {n} played for {club} all his life.",
+            "is_supporting": True,
+            "pid": f"a{n}",
+        }
+        hop_two = {
+            "title": club,
+            "text": f"{club} was founded by {founder} in 1900.",
+            "is_supporting": True,
+            "pid": f"b{n}",
+        }
         words = "the lists that say who founded what" if n % 2 else "lists"
         noise = [
-            {"title": f"Founder list {n}{k}", "text": f"Player {n + k + 1} is in {words} .", "is_supporting": False, "pid": f"c{n}-{k}"}
+            {
+                "title": f"Founder list {n}{k}",
+                "text": f"Player {n + k + 1} is in {words} .",
+                "is_supporting": False,
+                "pid": f"c{n}-{k}",
+            }
             for k in range(6)
         ]
         yield {
             "id": f"r{n}",
-            "question": f"Was the club of Player {n} founded in 1900?" if polar else f"Who founded the club that Player {n} played for?",
+            "question": (
+                f"Was the club of Player {n} founded in 1900?"
+                if polar
+                else f"Who founded the club that Player {n} played for?"
+            ),
             "answers": ["yes"] if polar else [founder],
             "type": "comparison" if polar else "bridge",
             "context": [*noise[:3], hop_one, hop_two, *noise[3:]],
@@ -58,7 +77,9 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Reader:
-    """A reader without gold: finds "founded by X" in what it was shown, which for a search are the three best passages by word overlap."""
+    """A reader without gold: finds "founded by X" in what it was shown, which for a search are the three best passages
+    by word overlap.
+    """
 
     def __init__(self, config: Config, corpus: CorpusSpec) -> None:
         self.config, self.corpus = config, corpus
@@ -70,7 +91,9 @@ class Reader:
             words = set(question.lower().strip("?").split())
             shown = tuple(sorted(shown, key=lambda s: (-len(words & set(s.text.lower().split())), s.pid)))[:3]
             yield ev.QueryFormed(Query(question), 0)
-            yield ev.PassagesFound(question, tuple(Passage(s.pid, s.pid, s.title, s.text, 0, len(s.text)) for s in shown), len(shown))
+            yield ev.PassagesFound(
+                question, tuple(Passage(s.pid, s.pid, s.title, s.text, 0, len(s.text)) for s in shown), len(shown)
+            )
         yield ev.ModelAsked("answer", 10, 0, 3)
         founders = [s.text.partition("founded by ")[2].partition(" in ")[0] for s in shown if "founded by " in s.text]
         short = "" if not founders else "yes" if question.startswith("Was") else founders[0]
@@ -113,7 +136,9 @@ def test_gold_scores_one_and_empty_scores_zero(questions: Path, tmp_path: Path) 
 
 
 def test_shuffled_gold_scores_near_chance(questions: Path, tmp_path: Path) -> None:
-    """Chance: a random other question's answer; exact for yes/no (10 of 60 are "yes"), nothing for names, and F1 lives off shared surnames."""
+    """Chance: a random other question's answer; exact for yes/no (10 of 60 are "yes"), nothing for names, and F1 lives
+    off shared surnames.
+    """
     items = load(questions)
     answers = [item.gold.answers[0] for item in items]
     random.Random(1).shuffle(answers)

@@ -22,7 +22,9 @@ def open_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
 
     def make(tape: list[Reply | str], *assignments: str, **options: object) -> Session:
         monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel(tape))
-        config: Config = load_config(environ={}, assignments=["engine.policy=once", "answer.refuse=off", *assignments]).config
+        config: Config = load_config(
+            environ={}, assignments=["engine.policy=once", "answer.refuse=off", *assignments]
+        ).config
         return wiring.open_session(config, find_paths(), **options)  # type: ignore[arg-type]
 
     return make

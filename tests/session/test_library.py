@@ -39,7 +39,9 @@ def test_the_demos_answers_are_no_documents(home: Path) -> None:
     assert all("questions.jsonl" not in hit.document for hit in hits)
 
 
-def test_the_demo_of_another_installation_is_replaced_not_doubled(home: Path, tmp_path: Path, monkeypatch: object) -> None:
+def test_the_demo_of_another_installation_is_replaced_not_doubled(
+    home: Path, tmp_path: Path, monkeypatch: object
+) -> None:
     import shutil
 
     from _pytest.monkeypatch import MonkeyPatch
@@ -70,7 +72,12 @@ def test_filters_of_a_question_narrow_its_search_and_are_no_words_of_it(open_ses
     (tmp_path / "film.txt").write_text("Metropolis was directed by somebody else.", encoding="utf-8")
     session = open_session(["Fritz Lang", "Fritz Lang", "Fritz Lang"])
     list(session.rooms.library.add([tmp_path]))
-    for line, names in (("type:md", {"film.md"}), ("path:*.txt", {"film.txt"}), ("before:2000", set()), ("", {"film.md", "film.txt"})):
+    for line, names in (
+        ("type:md", {"film.md"}),
+        ("path:*.txt", {"film.txt"}),
+        ("before:2000", set()),
+        ("", {"film.md", "film.txt"}),
+    ):
         events = list(session.ask(f"Who directed Metropolis? {line}".strip()))
         (found,) = [event for event in events if isinstance(event, PassagesFound)]
         assert {Path(p.document).name for p in found.passages} == names

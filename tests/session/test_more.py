@@ -36,7 +36,9 @@ def test_more_goes_on_in_the_same_turn(open_session: Open) -> None:
     assert fold_all(stored).answer == session.turns[0].answer
 
 
-def test_a_later_start_goes_on_too_but_only_with_the_same_model(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_start_goes_on_too_but_only_with_the_same_model(
+    open_session: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = open_session([CUT])
     list(first.ask(QUESTION))
     later = open_session([" Thea von Harbou"], session=first.id)
@@ -87,10 +89,15 @@ def test_events_that_cannot_be_read_are_nothing_to_go_on_with(open_session: Open
 
 
 def test_later_turns_see_the_standalone_question_and_the_short_answer(open_session: Open) -> None:
-    session = open_session([" Fritz Lang", " It was Metropolis.", " Vienna", " He was born in Vienna."], "answer.style=full")
+    session = open_session(
+        [" Fritz Lang", " It was Metropolis.", " Vienna", " He was born in Vienna."], "answer.style=full"
+    )
     list(session.ask(QUESTION))
     list(session.ask("And where was he born?"))
     known = [(QUESTION, "Fritz Lang"), ("Where was Fritz Lang born?", "Vienna")]
     assert session.history == known
     assert open_session([], session=session.id).history == known
-    assert [question for question, _, _ in open_session([], session=session.id).past] == [QUESTION, "And where was he born?"]
+    assert [question for question, _, _ in open_session([], session=session.id).past] == [
+        QUESTION,
+        "And where was he born?",
+    ]

@@ -54,7 +54,10 @@ def lose_pointer() -> None:
 
 def damage_database(path: Path) -> None:
     assert backups(path)
-    for suffix in ("-wal", "-shm"):  # the first conversation's store is still open in this process, and a WAL would mend the file
+    for suffix in (
+        "-wal",
+        "-shm",
+    ):  # the first conversation's store is still open in this process, and a WAL would mend the file
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     path.write_bytes(b"\xff" * 9000)
     stamp_of(path).unlink(missing_ok=True)
@@ -76,7 +79,9 @@ DAMAGE: dict[str, tuple[Callable[[], object], str]] = {
 def used(open_session: Open, tmp_path: Path) -> Open:
     """A home with a document and a conversation, properly closed."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "film.md").write_text("# Metropolis\n\nMetropolis was directed by Fritz Lang.\n", encoding="utf-8")
+    (tmp_path / "docs" / "film.md").write_text(
+        "# Metropolis\n\nMetropolis was directed by Fritz Lang.\n", encoding="utf-8"
+    )
     session = open_session([" Fritz Lang"])
     list(session.rooms.library.add([tmp_path / "docs"]))
     list(session.ask(QUESTION))

@@ -14,7 +14,9 @@ from mindchat.models.scripted import ScriptedModel
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_snippet_of_the_readme_runs(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_snippet_of_the_readme_runs(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     tape = ["The composer was Harry Carroll. So the answer is Atlantic City.", " Atlantic City"]
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel(tape))
     snippets = re.findall(r"```python\n(.*?)```", README, re.DOTALL)

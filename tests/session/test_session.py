@@ -30,7 +30,9 @@ def test_a_turn_is_written_down_with_its_events_and_report(open_session: Open) -
     assert isinstance(events[-1], AnswerReady)
     chats = wiring.open_chats(find_paths())
     transcript = chats.show(session.id or "")
-    assert [(turn.question, turn.answer, turn.status) for turn in transcript.turns] == [(QUESTION, "Fritz Lang", "done")]
+    assert [(turn.question, turn.answer, turn.status) for turn in transcript.turns] == [
+        (QUESTION, "Fritz Lang", "done")
+    ]
     assert session.history == [(QUESTION, "Fritz Lang")]
     assert len(chats.events(1).splitlines()) == len(events)
 
@@ -94,14 +96,16 @@ def test_retry_asks_again_without_the_old_answer_in_view(open_session: Open) -> 
         open_session([]).retry()
 
 
-def test_a_reopened_conversation_shows_what_was_cut_off_and_asks_it_again(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reopened_conversation_shows_what_was_cut_off_and_asks_it_again(
+    open_session: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PARTIAL_SECONDS", 0.0)
     first = open_session([" Fritz Lang was it"])
     for event in first.ask(QUESTION):
         if type(event).__name__ == "TokenDrafted" and "Lang" in event.token.text:  # type: ignore[union-attr]
             break  # as if killed
     second = open_session([" Fritz Lang"], session=first.id)
-    (question, answer, status) = second.past[0]
+    question, answer, status = second.past[0]
     assert (question, status) == (QUESTION, "running")
     assert "Fritz Lang" in answer
     assert second.history == [], "an answer without an end is no material for the next prompt"
@@ -128,7 +132,9 @@ def test_an_empty_question_is_refused(open_session: Open, text: str) -> None:
         list(open_session([]).ask(text))
 
 
-def test_a_model_that_cannot_be_had_ends_the_turn_as_a_failure(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_had_ends_the_turn_as_a_failure(
+    open_session: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = open_session([])
 
     def missing(config: object, progress: object) -> ScriptedModel:
@@ -214,7 +220,9 @@ class Unsettled(ScriptedModel):
         self.settled = True
 
 
-def test_what_a_load_left_is_done_before_the_turns_clocks_start(open_session: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_load_left_is_done_before_the_turns_clocks_start(
+    open_session: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = open_session([" Fritz Lang"])
     monkeypatch.setattr(session, "_open_model", lambda config, tell: Unsettled([" Fritz Lang"]))
     cancel = Cancel()
@@ -223,7 +231,10 @@ def test_what_a_load_left_is_done_before_the_turns_clocks_start(open_session: Op
         if isinstance(event, ModelLoading) and event.phase == "arranging weights":
             cancel.set()
     assert event == TurnCancelled("", "loading")
-    phases = [(event.phase, session.model.settled) if isinstance(event, ModelLoading) else () for event in session.ask(QUESTION)]
+    phases = [
+        (event.phase, session.model.settled) if isinstance(event, ModelLoading) else ()
+        for event in session.ask(QUESTION)
+    ]
     assert phases[:3] == [("arranging weights", False), ("ready", True), ()]
     assert not [event for event in session.ask(QUESTION) if isinstance(event, ModelLoading)]
 

@@ -25,8 +25,15 @@ def turns(smollm_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
         found: dict[str, list[object]] = {}
         for name in ("once", "mind", "mind again"):
             # limits keep a talkative small model within seconds
-            assignments = [f"model.name={smollm_folder}", f"engine.policy={name.split()[0]}", "engine.max_hops=2", "engine.max_sentences=3"]
-            config = load_config(environ={}, assignments=[*assignments, "engine.sentence_tokens=24", "memory.mode=off"]).config
+            assignments = [
+                f"model.name={smollm_folder}",
+                f"engine.policy={name.split()[0]}",
+                "engine.max_hops=2",
+                "engine.max_sentences=3",
+            ]
+            config = load_config(
+                environ={}, assignments=[*assignments, "engine.sentence_tokens=24", "memory.mode=off"]
+            ).config
             found[name] = list(wiring.open_session(config, find_paths(), incognito=True).ask(QUESTION))
         return found
 
@@ -67,7 +74,11 @@ def test_theta_and_scores_recompute_from_the_event(turns: dict[str, list[object]
 
 def _untimed(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _untimed(item) for key, item in value.items() if key not in ("timing", "seconds", "first_token_seconds")}
+        return {
+            key: _untimed(item)
+            for key, item in value.items()
+            if key not in ("timing", "seconds", "first_token_seconds")
+        }
     return [_untimed(item) for item in value] if isinstance(value, list) else value
 
 
@@ -77,8 +88,16 @@ def test_two_equal_turns_differ_in_timings_only(turns: dict[str, list[object]]) 
 
 
 @pytest.mark.parametrize(("policy", "least"), [("once", 4), ("mind", 200)])
-def test_what_was_read_ahead_is_cached_in_the_first_prompt(smollm_folder: Path, home: Path, policy: str, least: int) -> None:
-    settings = [f"model.name={smollm_folder}", f"engine.policy={policy}", "memory.mode=off", "engine.max_sentences=1", "engine.sentence_tokens=4"]
+def test_what_was_read_ahead_is_cached_in_the_first_prompt(
+    smollm_folder: Path, home: Path, policy: str, least: int
+) -> None:
+    settings = [
+        f"model.name={smollm_folder}",
+        f"engine.policy={policy}",
+        "memory.mode=off",
+        "engine.max_sentences=1",
+        "engine.sentence_tokens=4",
+    ]
     session = wiring.open_session(load_config(environ={}, assignments=settings).config, find_paths(), incognito=True)
     assert session.read_ahead() == 0, "no model yet"
     list(session.load())

@@ -37,7 +37,9 @@ def sources() -> tuple[Source, ...]:
 
 
 @pytest.mark.parametrize(("kind", "searched"), [("own", 1), ("given", 1), ("none", 1)])
-def test_a_bench_session_reads_only_the_corpus_of_its_question(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str, searched: int) -> None:
+def test_a_bench_session_reads_only_the_corpus_of_its_question(
+    home: Path, monkeypatch: pytest.MonkeyPatch, kind: str, searched: int
+) -> None:
     models: list[ScriptedModel] = []
 
     def load(config: object, progress: object) -> ScriptedModel:
@@ -61,7 +63,9 @@ def test_a_bench_session_reads_only_the_corpus_of_its_question(home: Path, monke
 
 def test_an_open_corpus_is_indexed_once_and_kept(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"id": "x1", "title": "Metropolis", "text": "Metropolis was directed by Fritz Lang."}\n', encoding="utf-8")
+    corpus.write_text(
+        '{"id": "x1", "title": "Metropolis", "text": "Metropolis was directed by Fritz Lang."}\n', encoding="utf-8"
+    )
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"]))
     config = load_config(environ={}, assignments=["engine.policy=once", "memory.mode=off"]).config
     make: Callable[..., object] = workbench.open_evaluation(config, find_paths())
@@ -73,7 +77,9 @@ def test_an_open_corpus_is_indexed_once_and_kept(home: Path, tmp_path: Path, mon
 FACTS = ("engine.policy=once", "layout.repeat=0", "memory.filter=none", "memory.audit=0")
 
 
-def test_the_keeper_of_a_chain_forgets_and_looks_through_its_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_keeper_of_a_chain_forgets_and_looks_through_its_memory(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"] * 9))
     config = load_config(environ={}, assignments=FACTS).config
     bench = workbench.open_chains(find_paths())
@@ -90,12 +96,16 @@ def test_the_keeper_of_a_chain_forgets_and_looks_through_its_memory(home: Path, 
     assert gone.refused == (("tombstone", 1),)
 
 
-def test_a_chain_s_edited_document_withdraws_its_facts_before_the_next_prompt(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_s_edited_document_withdraws_its_facts_before_the_next_prompt(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(wiring, "load_model", lambda config, progress: ScriptedModel([" Fritz Lang"] * 9))
     config = load_config(environ={}, assignments=FACTS).config
     bench = workbench.open_chains(find_paths())
     fold_all(bench.make(config, CorpusSpec("own", sources(), memory="c")).ask("Who directed Metropolis?"))
     edited = (Source("Metropolis", "Metropolis was directed by Thea Harbou.", "p1"), sources()[1])
-    trace = fold_all(bench.make(config, CorpusSpec("own", edited, memory="c")).ask("Who is the director of Metropolis?"))
+    trace = fold_all(
+        bench.make(config, CorpusSpec("own", edited, memory="c")).ask("Who is the director of Metropolis?")
+    )
     assert [fact for hop in trace.hops for fact in hop.facts] == []
     assert not any(hop.skipped for hop in trace.hops)

@@ -110,7 +110,9 @@ def test_reading_makes_no_backup(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["full", "unwritable"])
-def test_a_backup_that_cannot_be_made_is_told_and_breaks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_a_backup_that_cannot_be_made_is_told_and_breaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
     store = open_store(tmp_path / "chats.db", CHATS)
     if why == "full":
         monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))

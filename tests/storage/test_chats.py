@@ -32,7 +32,12 @@ def test_a_question_is_on_disk_before_its_answer(chats: ChatStore, tmp_path: Pat
     chats.save_partial(turn, "He is")
     other = ChatStore(tmp_path / "chats.db")
     (seen,) = other.show(session).turns
-    assert (seen.question, seen.answer, seen.status, seen.report) == ("Who is Żuławski?\nReally?", "He is", "running", None)
+    assert (seen.question, seen.answer, seen.status, seen.report) == (
+        "Who is Żuławski?\nReally?",
+        "He is",
+        "running",
+        None,
+    )
     assert other.history(session) == ()
     other.close()
     chats.finish_turn(turn, "He is a director.", '{"a": 1}', b"x\n")
@@ -60,7 +65,11 @@ def test_the_past_holds_every_turn_and_a_search_finds_what_was_written_of_it(cha
     chats.finish_turn(stopped, "half", status="cancelled")
     cut = chats.begin_turn(session, "cut off?")
     chats.save_partial(cut, "The Karwendel and")
-    assert chats.past(session) == (("q", "a", "done"), ("stopped?", "half", "cancelled"), ("cut off?", "The Karwendel and", "running"))
+    assert chats.past(session) == (
+        ("q", "a", "done"),
+        ("stopped?", "half", "cancelled"),
+        ("cut off?", "The Karwendel and", "running"),
+    )
     (hit,) = chats.search("karwendel")
     assert (hit.question, hit.answer) == ("cut off?", "The Karwendel and")
     chats.save_partial(stopped, "late news of a turn that ended")

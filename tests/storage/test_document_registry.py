@@ -91,7 +91,10 @@ def test_two_registries_on_one_file_see_each_others_changes(world: World, tmp_pa
 
 
 def test_large_corpora_are_stored_quickly(world: World) -> None:
-    lines = [(Document(f"/c.jsonl#{i}", f"Title {i}", f"Line {i} " * 60, "user", str(i)), [Chunk(0, 60)]) for i in range(3000)]
+    lines = [
+        (Document(f"/c.jsonl#{i}", f"Title {i}", f"Line {i} " * 60, "user", str(i)), [Chunk(0, 60)])
+        for i in range(3000)
+    ]
     began = time.perf_counter()
     for i in range(0, 3000, 1000):
         assert set(world.registry.put(lines[i : i + 1000])) == {"added"}

@@ -22,7 +22,11 @@ NEEDLE = "Xanadu"
 
 def holding(folder: Path) -> list[str]:
     """Files in which the erased word stands."""
-    return [file.name for file in folder.rglob("*") if file.is_file() and NEEDLE.lower().encode() in file.read_bytes().lower()]
+    return [
+        file.name
+        for file in folder.rglob("*")
+        if file.is_file() and NEEDLE.lower().encode() in file.read_bytes().lower()
+    ]
 
 
 def chat_with_a_secret(path: Path) -> tuple[ChatStore, str]:
@@ -48,7 +52,9 @@ ERASERS: dict[str, Callable[[ChatStore, str], object]] = {
 
 
 @pytest.mark.parametrize("how", ERASERS)
-def test_a_chat_that_another_program_reads_is_erased_when_it_has_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_a_chat_that_another_program_reads_is_erased_when_it_has_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0.05)
     path = tmp_path / "chats.db"
     chats, session = chat_with_a_secret(path)
@@ -80,14 +86,20 @@ def test_a_chat_that_nobody_reads_is_erased_at_once(tmp_path: Path, how: str) ->
 
 
 @pytest.mark.parametrize("everything", [True, False])
-def test_forget_hard_says_whose_read_keeps_the_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, everything: bool) -> None:
+def test_forget_hard_says_whose_read_keeps_the_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, everything: bool
+) -> None:
     monkeypatch.setattr(sqlite_file, "LOCK_SECONDS", 0.05)
     path = tmp_path / "memory.db"
     memory = FactMemory(path, MemorySection(), project="p", session="s")
     verbs.add(memory, f"{NEEDLE} | director | Kubla Khan")
     (fact,) = verbs.list_facts(memory).facts
     other = other_reader(path)
-    done = verbs.forget(memory, everything=True, hard=True, yes=True) if everything else verbs.forget(memory, [fact.id], hard=True, yes=True)
+    done = (
+        verbs.forget(memory, everything=True, hard=True, yes=True)
+        if everything
+        else verbs.forget(memory, [fact.id], hard=True, yes=True)
+    )
     assert done.left
     assert "erased 1" not in done.render()
     assert "still in that file" in done.render()
@@ -98,7 +110,9 @@ def test_forget_hard_says_whose_read_keeps_the_bytes(tmp_path: Path, monkeypatch
     assert holding(tmp_path) == []
 
 
-def test_a_kill_between_deleting_and_compacting_is_made_good_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_between_deleting_and_compacting_is_made_good_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "chats.db"
     chats, session = chat_with_a_secret(path)
 

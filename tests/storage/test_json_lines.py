@@ -1,4 +1,6 @@
-"""Growing files of JSON lines, for every room that keeps one: cut anywhere they lose a line at most, and nobody writes into another's."""
+"""Growing files of JSON lines, for every room that keeps one: cut anywhere they lose a line at most, and nobody writes
+into another's.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from ..memory.conftest import run_together
 def two(tmp_path: Path) -> Schema:
     """memory.db as a later release will have it: one migration more."""
     second = tmp_path / "memory_002_more.sql"
-    second.write_text("CREATE TABLE extra(x TEXT);\nCREATE TRIGGER extra_ai AFTER INSERT ON extra BEGIN\n  DELETE FROM extra WHERE x='';\nEND;\n")
+    second.write_text(
+        "CREATE TABLE extra(x TEXT);\nCREATE TRIGGER extra_ai AFTER INSERT ON extra BEGIN\n  DELETE FROM extra WHERE"
+        " x='';\nEND;\n"
+    )
     return msgspec.structs.replace(MEMORY, files=(*MEMORY.files, second))
 
 

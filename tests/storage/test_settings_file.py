@@ -41,7 +41,13 @@ def test_a_setting_is_written_into_every_layout(tmp_path: Path, layout: str) -> 
 
 
 @pytest.mark.parametrize(
-    "body", ["[retrieve\nk=3", "retrieve = 3\n", "[[retrieve]]\nk = 3\n", "\udce9".encode("utf-8", "surrogateescape").decode("latin-1")]
+    "body",
+    [
+        "[retrieve\nk=3",
+        "retrieve = 3\n",
+        "[[retrieve]]\nk = 3\n",
+        "\udce9".encode("utf-8", "surrogateescape").decode("latin-1"),
+    ],
 )
 def test_a_file_that_cannot_be_changed_stays_as_it_is(tmp_path: Path, body: str) -> None:
     path = tmp_path / "config.toml"
@@ -53,14 +59,21 @@ def test_a_file_that_cannot_be_changed_stays_as_it_is(tmp_path: Path, body: str)
 
 def test_what_was_saved_is_what_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    for key, value in (("retrieve.k", "5"), ("layout.role", "assistant"), ("rind.first", "false"), ("rind.alpha", "2.5")):
+    for key, value in (
+        ("retrieve.k", "5"),
+        ("layout.role", "assistant"),
+        ("rind.first", "false"),
+        ("rind.alpha", "2.5"),
+    ):
         save_setting(path, key, value)
     config = load_config(user_file=path, environ={}).config
     assert (config.retrieve.k, config.layout.role, config.rind.first, config.rind.alpha) == (5, "assistant", False, 2.5)
 
 
 @pytest.mark.parametrize("key", ["server.url", "index.milvus"])
-@pytest.mark.parametrize("address", ["http://ada:hunter2@host:1/v1", "http://hunter2@host", "https://host/v1?api_key=hunter2"])
+@pytest.mark.parametrize(
+    "address", ["http://ada:hunter2@host:1/v1", "http://hunter2@host", "https://host/v1?api_key=hunter2"]
+)
 def test_an_address_with_credentials_is_not_stored(tmp_path: Path, key: str, address: str) -> None:
     path = tmp_path / "config.toml"
     with pytest.raises(RefusedError) as refused:

@@ -11,7 +11,29 @@ from hypothesis import strategies as st
 from mindchat.text.clean import MAX_OPEN, Cleaner, clean, clean_line
 
 PIECES = st.sampled_from(
-    ["\x1b", "[", "]", "52;c;QUJD", "\x07", "\x9b", "31m", "\x9d", "\\", "a", "é", "\r", "\n", "\t", "P", "(B", "?", "\u202e", "\x00", "0", "m"]
+    [
+        "\x1b",
+        "[",
+        "]",
+        "52;c;QUJD",
+        "\x07",
+        "\x9b",
+        "31m",
+        "\x9d",
+        "\\",
+        "a",
+        "é",
+        "\r",
+        "\n",
+        "\t",
+        "P",
+        "(B",
+        "?",
+        "\u202e",
+        "\x00",
+        "0",
+        "m",
+    ]
 )
 HOSTILE = st.one_of(st.text(), st.lists(PIECES).map("".join))
 
@@ -60,7 +82,15 @@ def test_a_stream_is_as_harmless_as_a_whole(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a\x1b[31mb", "a\x1b]52;c;QUJD\x07b", "a\x9b1mb", "a\x1bPdata\x1b\\b", "a\r\nb", "a\x1b]8;;u\x1b\\b\x1b]8;;\x1b\\c"]
+    "text",
+    [
+        "a\x1b[31mb",
+        "a\x1b]52;c;QUJD\x07b",
+        "a\x9b1mb",
+        "a\x1bPdata\x1b\\b",
+        "a\r\nb",
+        "a\x1b]8;;u\x1b\\b\x1b]8;;\x1b\\c",
+    ],
 )
 def test_a_sequence_split_anywhere_is_still_removed(text: str) -> None:
     for cut in range(len(text) + 1):

@@ -47,7 +47,10 @@ def test_what_is_found_folds_to_what_was_sought(before: str, words: str, after: 
 
 def test_places_are_whole_words_with_exact_ones_first() -> None:
     text = "zulawski and Żuławski; Żuławskiego"
-    assert [(text[a:b], exact) for a, b, exact in find_all(text, "Żuławski")] == [("Żuławski", True), ("zulawski", False)]
+    assert [(text[a:b], exact) for a, b, exact in find_all(text, "Żuławski")] == [
+        ("Żuławski", True),
+        ("zulawski", False),
+    ]
     decomposed = "Z\u0307u\u0142awski x"
     assert [decomposed[a:b] for a, b, _ in find_all(decomposed, "Żuławski")] == ["Z\u0307u\u0142awski"]
     assert find_all("1971", "197") == []

@@ -47,7 +47,17 @@ def test_the_next_word_ends_the_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("word", "content"),
-    [("the", False), ("The", False), (" Vienna", True), ("1927", True), (".", False), ("it's", False), ("他", True), ("", False), ("He’s", False)],
+    [
+        ("the", False),
+        ("The", False),
+        (" Vienna", True),
+        ("1927", True),
+        (".", False),
+        ("it's", False),
+        ("他", True),
+        ("", False),
+        ("He’s", False),
+    ],
 )
 def test_content_words(word: str, content: bool) -> None:
     assert EN.content(word) is content

@@ -49,7 +49,11 @@ def test_memory_index_and_citations_fold_alike(name: str) -> None:
 @pytest.mark.parametrize("module", ["unicodedata"])
 def test_nothing_else_folds(module: str) -> None:
     """Whoever imports unicodedata folds, or has a reason."""
-    allowed = {"text/folding.py": "the one folding", "word_signals.py": "kinds of characters", "text/clean.py": "kinds of characters"}
+    allowed = {
+        "text/folding.py": "the one folding",
+        "word_signals.py": "kinds of characters",
+        "text/clean.py": "kinds of characters",
+    }
     found = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")

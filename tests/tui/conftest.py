@@ -136,7 +136,9 @@ def snapshot(request: pytest.FixtureRequest) -> Callable[[Stage], Awaitable[None
 
 
 def still(text: str) -> str:
-    """The screen without what may differ from run to run: temporary folders, the ends of scroll bars, the clock of the status line."""
+    """The screen without what may differ from run to run: temporary folders, the ends of scroll bars, the clock of the
+    status line.
+    """
     text = re.sub(r"(?m)^( ● .*) · [\d.]+\xa0s", r"\1 · …", text)
     rows = ("" if "home" in row else re.sub(r"\s*[▁▂▃▄▅▆▇█]?$", "", row) for row in text.splitlines())
     return "\n".join(rows).rstrip() + "\n"

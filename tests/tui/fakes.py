@@ -39,20 +39,33 @@ from mindchat.values import (
 )
 
 QUESTION = "Who is the paternal grandfather of Charles Bretagne Marie de La Trémoille?"
-SON = "Charles Bretagne Marie de La Trémoille (1764–1839) was a French soldier. He was the son of Jean Bretagne Charles de La Trémoille."
-FATHER = "Jean Bretagne Charles de La Trémoille (1737–1792) was the son of Charles Armand René de La Trémoille and lived in Nice."
+SON = (
+    "Charles Bretagne Marie de La Trémoille (1764–1839) was a French soldier. He was the son of Jean Bretagne Charles"
+    " de La Trémoille."
+)
+FATHER = (
+    "Jean Bretagne Charles de La Trémoille (1737–1792) was the son of Charles Armand René de La Trémoille and lived in"
+    " Nice."
+)
 OTHER = "The House of La Trémoille is a French noble family from Poitou."
 PASSAGES = (
     Passage("p1", "/docs/charles.md", "Charles Bretagne Marie de La Trémoille", SON, 0, len(SON), 18.42, 1),
     Passage("p2", "/docs/jean.md", "Jean Bretagne Charles de La Trémoille", FATHER, 0, len(FATHER), 12.1, 2),
     Passage("p3", "/docs/house.md", "House of La Trémoille", OTHER, 0, len(OTHER), 4.75, 3),
 )
-FACT = Fact("k3f9a2c", "Charles Bretagne Marie", "father", "Jean Bretagne Charles", 0.93, "/docs/charles.md", "p1", SON[60:100])
-LEARNT = Fact("m7d1e4b", "Jean Bretagne Charles", "father", "Charles Armand René", 0.88, "/docs/jean.md", "p2", FATHER[50:90])
+FACT = Fact(
+    "k3f9a2c", "Charles Bretagne Marie", "father", "Jean Bretagne Charles", 0.93, "/docs/charles.md", "p1", SON[60:100]
+)
+LEARNT = Fact(
+    "m7d1e4b", "Jean Bretagne Charles", "father", "Charles Armand René", 0.88, "/docs/jean.md", "p2", FATHER[50:90]
+)
 FIRST = " His father was Jean Bretagne Charles."
 FLAGGED = " Jean's father was Louis of Thouars."
 REWRITTEN = " Jean was the son of Charles Armand René."
-ANSWER = "His paternal grandfather was **Charles Armand René de La Trémoille** [2], through his father Jean [1]. See also [9]."
+ANSWER = (
+    "His paternal grandfather was **Charles Armand René de La Trémoille** [2], through his father Jean [1]. See also"
+    " [9]."
+)
 
 
 def tokens(text: str, start: int = 0, entropy: float = 0.4) -> tuple[Token, ...]:
@@ -67,7 +80,11 @@ def verdict(text: str, trigger: str = "") -> Verdict:
         at = start + len(word)
         content = word[0].isupper()
         score = 0.0 if not content else (1.62 if word == trigger else 0.2 + 0.28 * (index % 4))
-        words.append(WordScore(word.strip("."), start, start + len(word.strip(".")), 0.6 + 0.2 * (index % 3), 0.4, 0.12, content, score))
+        words.append(
+            WordScore(
+                word.strip("."), start, start + len(word.strip(".")), 0.6 + 0.2 * (index % 3), 0.4, 0.12, content, score
+            )
+        )
     theta = 1.31
     terms = (("alpha", 1.0), ("mean_entropy", 0.72), ("beta", 1.0), ("mean_attention", 0.59))
     hit = Trigger(trigger, text.index(trigger), 1.62, theta, 1.4, 0.9, "score over the threshold") if trigger else None
@@ -85,7 +102,9 @@ def prompt(copies: int, purpose: str) -> ev.PromptBuilt:
         Message("assistant", (Kept((1, 2, 3), FIRST),)),
     )
     sent = "".join(f"<|im_start|>{m.role}\n{m.text}<|im_end|>\n" for m in messages)
-    return ev.PromptBuilt(Prompt(messages), sent, tuple(("p1", "p2", "p3") for _ in range(copies)), 412 * max(1, copies), 32768, purpose)
+    return ev.PromptBuilt(
+        Prompt(messages), sent, tuple(("p1", "p2", "p3") for _ in range(copies)), 412 * max(1, copies), 32768, purpose
+    )
 
 
 def drafted(text: str, channel: str = "reasoning") -> list[ev.Event]:
@@ -112,7 +131,9 @@ def turn(question: str = QUESTION) -> list[ev.Event]:
         ev.RetrievalTriggered(1, "Louis", 1.62, 1.31, 1.4, 0.9, "score over the threshold"),
         ev.StepStarted("extract", 1),
         ev.ModelAsked("extract", 200, 100, 30, 0.5),
-        ev.EntitiesExtracted(("Jean Bretagne Charles", "Louis", "Thouars"), (Relation("Jean Bretagne Charles", "father"),), False),
+        ev.EntitiesExtracted(
+            ("Jean Bretagne Charles", "Louis", "Thouars"), (Relation("Jean Bretagne Charles", "father"),), False
+        ),
         ev.EntitiesFiltered(
             "conf",
             (
@@ -138,7 +159,10 @@ def turn(question: str = QUESTION) -> list[ev.Event]:
         ev.DraftAccepted(ANSWER, "answer", 20),
         ev.ModelAsked("answer", 26, 824, 20, 1.0),
         ev.FactsLearned((ev.FactLearned(LEARNT, True), ev.FactLearned(FACT, False)), (("imperative", 1),)),
-        ev.FactsWithdrawn((Fact("w1x2y3z", "Jean", "lived in", "Paris", 0.4, "/docs/jean.md", status="withdrawn"),), "the document changed"),
+        ev.FactsWithdrawn(
+            (Fact("w1x2y3z", "Jean", "lived in", "Paris", 0.4, "/docs/jean.md", status="withdrawn"),),
+            "the document changed",
+        ),
         ev.Notice("Prompt shortened by one passage.", "info"),
         ev.AnswerReady(
             Answer(
@@ -147,7 +171,15 @@ def turn(question: str = QUESTION) -> list[ev.Event]:
                 False,
                 "sourced",
                 (
-                    Citation(1, "/docs/charles.md", "p1", SON.index("son of"), SON.index("son of") + 24, SON[SON.index("son of") :][:24], "model"),
+                    Citation(
+                        1,
+                        "/docs/charles.md",
+                        "p1",
+                        SON.index("son of"),
+                        SON.index("son of") + 24,
+                        SON[SON.index("son of") :][:24],
+                        "model",
+                    ),
                     Citation(
                         2,
                         "/docs/jean.md",
@@ -220,14 +252,22 @@ class FakeChats:
     def __init__(self) -> None:
         self.sessions: dict[str, tuple[str, list[tuple[str, str]]]] = {
             "s1aaaaa": ("Grandfathers", [("Who was he?", "Charles Armand [1].")]),
-            "s2bbbbb": ("Rivers [/x]", [("Which river is longest?", "The **Loire**."), ("And in Europe?", "The Volga.")]),
+            "s2bbbbb": (
+                "Rivers [/x]",
+                [("Which river is longest?", "The **Loire**."), ("And in Europe?", "The Volga.")],
+            ),
         }
 
     def list(self, n: int = 50, project: str | None = None) -> list[FakeChat]:
         return [FakeChat(id, title, turns=len(turns)) for id, (title, turns) in self.sessions.items()][:n]
 
     def search(self, words: str, n: int = 20) -> list[FakeHit]:
-        found = [(id, title, q, a) for id, (title, turns) in self.sessions.items() for q, a in turns if words.lower() in (q + a).lower()]
+        found = [
+            (id, title, q, a)
+            for id, (title, turns) in self.sessions.items()
+            for q, a in turns
+            if words.lower() in (q + a).lower()
+        ]
         return [FakeHit(id, title, 1, q, a) for id, title, q, a in found][:n]
 
     def rename(self, session: str, title: str) -> str:
@@ -265,13 +305,17 @@ class FakeRooms(Struct):
 
 
 def rooms(home: Path) -> FakeRooms:
-    return FakeRooms(Paths(home, home, home, home / "cache", home / "models"), FakeLibrary(), FakeRegistry(), object(), FakeChats())
+    return FakeRooms(
+        Paths(home, home, home, home / "cache", home / "models"), FakeLibrary(), FakeRegistry(), object(), FakeChats()
+    )
 
 
 class FakeSession:
     """Looks like mindchat.session.Session; plays a list of events with a pause after each."""
 
-    def __init__(self, home: Path, *, script: Callable[[str], list[ev.Event]] = turn, pause: float = 0.0, slow_load: bool = False) -> None:
+    def __init__(
+        self, home: Path, *, script: Callable[[str], list[ev.Event]] = turn, pause: float = 0.0, slow_load: bool = False
+    ) -> None:
         self.config = settings.change(Config(), "model.name", "smollm2-135m")
         self.rooms = rooms(home)
         self.incognito = False

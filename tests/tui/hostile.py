@@ -61,19 +61,26 @@ def turn(text: str) -> list[ev.Event]:
     fact = Fact("abc1234", text, text, text, 0.5, text, text, text)
     word = WordScore(text, 0, len(text), 1.0, 0.5, 0.1, True, 2.0)
     verdict = Verdict((word,), 1.0, ((text, 1.0),), text, Trigger(text, 0, 2.0, 1.0, reason=text))
-    prompt = Prompt((Message("user", (Text(text, "passage", text, 0), Text(text, "passage", text, 1), Text(text, "question"))),))
+    prompt = Prompt(
+        (Message("user", (Text(text, "passage", text, 0), Text(text, "passage", text, 1), Text(text, "question"))),)
+    )
     return [
         ev.TurnStarted(text, text, text, "mind", "conf", 1, "user", "same"),
         ev.NamesAbsent((Absent(text, (text,)),)),
         ev.StepStarted(text),
         ev.PromptBuilt(prompt, f"<|{text}|>{text * 3}", ((text,), (text,)), 10, 100, "reasoning"),
         ev.DocumentsDropped((ev.DocumentDropped(text, text),)),
-        *(ev.TokenDrafted(Token(i, i, piece, -1.0, 1.0), "reasoning") for i, piece in enumerate([text[:3], text[3:7], text[7:]])),
+        *(
+            ev.TokenDrafted(Token(i, i, piece, -1.0, 1.0), "reasoning")
+            for i, piece in enumerate([text[:3], text[3:7], text[7:]])
+        ),
         ev.SentenceJudged(text, verdict, "mind", 0),
         ev.TextRetracted(text, "", 3),
         ev.RetrievalTriggered(1, text, 2.0, 1.0, 1.0, 1.0, text),
         ev.EntitiesExtracted((text,), (Relation(text, text, text),), True),
-        ev.EntitiesFiltered("conf", (Sifted(Entity(text, text, None, 0.4), False, text), Sifted(Entity(text, text), True, text))),
+        ev.EntitiesFiltered(
+            "conf", (Sifted(Entity(text, text, None, 0.4), False, text), Sifted(Entity(text, text), True, text))
+        ),
         ev.QueryFormed(Query(text, text), 1),
         ev.FactsRecalled((fact,), text),
         ev.PassagesFound(text, (passage,), 1),
@@ -82,6 +89,15 @@ def turn(text: str) -> list[ev.Event]:
         ev.FactsWithdrawn((fact,), text),
         ev.Notice(text, "warning"),
         ev.AnswerReady(
-            Answer(text, text, True, "unresolved", (Citation(1, text, text, 0, min(len(text), 5), text[:5], "model"),), text), "answered", 1.0
+            Answer(
+                text,
+                text,
+                True,
+                "unresolved",
+                (Citation(1, text, text, 0, min(len(text), 5), text[:5], "model"),),
+                text,
+            ),
+            "answered",
+            1.0,
         ),
     ]

@@ -1,4 +1,6 @@
-"""The context pane: copies side by side where there is room, folded elsewhere, and nothing of what was sent is missing in either."""
+"""The context pane: copies side by side where there is room, folded elsewhere, and nothing of what was sent is missing
+in either.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,16 @@ from mindchat.tui.widgets.context import painted_beside, stretches
 from mindchat.values import Fact, Passage, TurnState
 from mindchat.wiring import plug
 
-PASSAGES = tuple(Passage(f"p{n}", f"/{n}.md", f"Title {n}", f"Passage number {n} says [x] much.", 0, 9, 1.0, n) for n in (1, 2, 3))
+PASSAGES = tuple(
+    Passage(f"p{n}", f"/{n}.md", f"Title {n}", f"Passage number {n} says [x] much.", 0, 9, 1.0, n) for n in (1, 2, 3)
+)
 HOP = TurnState(
-    1, "Who was it?", passages=PASSAGES, facts=(Fact("m1", "a", "b", "c", 0.9, "d", "p1", "q"),), accepted="It was so.", sentences=("It was so.",)
+    1,
+    "Who was it?",
+    passages=PASSAGES,
+    facts=(Fact("m1", "a", "b", "c", 0.9, "d", "p1", "q"),),
+    accepted="It was so.",
+    sentences=("It was so.",),
 )
 
 

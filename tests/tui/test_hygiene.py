@@ -13,7 +13,18 @@ import mindchat.tui
 
 ROOT = Path(mindchat.tui.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-NEEDS_MARKUP_OFF = {"Static", "Label", "OptionList", "Button", "Checkbox", "RadioButton", "Link", "Digits", "RichLog", "SelectionList"}
+NEEDS_MARKUP_OFF = {
+    "Static",
+    "Label",
+    "OptionList",
+    "Button",
+    "Checkbox",
+    "RadioButton",
+    "Link",
+    "Digits",
+    "RichLog",
+    "SelectionList",
+}
 """Widgets whose text is parsed unless they are told not to."""
 BANNED = {"from_markup", "to_content"}
 TEXT_SINKS = {"border_title", "border_subtitle", "tooltip", "placeholder"}
@@ -23,7 +34,13 @@ def calls(tree: ast.AST) -> list[tuple[str, ast.Call]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else ""
+            name = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else node.func.id
+                if isinstance(node.func, ast.Name)
+                else ""
+            )
             found.append((name, node))
     return found
 
@@ -62,7 +79,9 @@ def test_widgets_that_parse_by_class_are_told_not_to() -> None:
     """Subclasses of Static pass markup=False in their constructor."""
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and any(isinstance(base, ast.Name) and base.id == "Static" for base in node.bases):
+            if isinstance(node, ast.ClassDef) and any(
+                isinstance(base, ast.Name) and base.id == "Static" for base in node.bases
+            ):
                 source = ast.unparse(node)
                 assert "markup=False" in source, f"{path.name}: {node.name}"
 
@@ -73,7 +92,8 @@ def run_python(code: str) -> str:
 
 def test_the_app_starts_without_torch() -> None:
     out = run_python(
-        "import sys, mindchat.tui.app, mindchat.tui.screens.chat; print({'torch', 'transformers', 'whoosh', 'bm25s'} & set(sys.modules))"
+        "import sys, mindchat.tui.app, mindchat.tui.screens.chat; print({'torch', 'transformers', 'whoosh', 'bm25s'} &"
+        " set(sys.modules))"
     )
     assert out.strip() == "set()"
 

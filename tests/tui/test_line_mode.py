@@ -52,7 +52,10 @@ def test_missing_names_are_told(fakes: Any, tmp_path: Any) -> None:
     import mindchat.events as ev
     from mindchat.values import Absent
 
-    news = [ev.NamesAbsent((Absent("Zep\x1b[2Jpelin"), Absent("Metropolis", ("Metropolitan Opera",)))), ev.TurnCancelled("")]
+    news = [
+        ev.NamesAbsent((Absent("Zep\x1b[2Jpelin"), Absent("Metropolis", ("Metropolitan Opera",)))),
+        ev.TurnCancelled(""),
+    ]
     _, out = chat(fakes.FakeSession(tmp_path, script=lambda _: news), "x")
     assert "No document names “Zeppelin”.\nNo document names “Metropolis”. Near: “Metropolitan Opera”.\n" in out
 
@@ -60,7 +63,9 @@ def test_missing_names_are_told(fakes: Any, tmp_path: Any) -> None:
 def test_failure_gives_its_exit_code(fakes: Any, tmp_path: Any) -> None:
     import mindchat.events as ev
 
-    session = fakes.FakeSession(tmp_path, script=lambda _: [ev.TurnFailed("index_missing", "Nothing is indexed.", "Index a folder.", 3)])
+    session = fakes.FakeSession(
+        tmp_path, script=lambda _: [ev.TurnFailed("index_missing", "Nothing is indexed.", "Index a folder.", 3)]
+    )
     assert chat(session, "x") == (3, "Model: load\nFailed: Nothing is indexed. Index a folder.\n")
 
 
@@ -105,10 +110,15 @@ def test_ctrl_c_stops_the_turn_and_the_chat_goes_on(fakes: Any, tmp_path: Any) -
 
 def test_no_screen_library_is_imported() -> None:
     code = "import sys, mindchat.tui.line_mode; print({'textual', 'rich', 'torch'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == "set()"
+    assert (
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+        == "set()"
+    )
 
 
 def test_an_encoding_without_the_letters_does_not_break() -> None:
     code = "from mindchat.tui.line_mode import write_stdout; write_stdout('Trémoille 日本 θ\\n')"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"}
+    )
     assert done.stdout == "Trémoille ?? ?\n".encode("cp1252")

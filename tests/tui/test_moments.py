@@ -1,4 +1,6 @@
-"""Screens as they stand at the moments that matter: while words come, when one is doubted, when it is withdrawn, and when something is wrong."""
+"""Screens as they stand at the moments that matter: while words come, when one is doubted, when it is withdrawn, and
+when something is wrong.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ MOMENTS: dict[str, tuple[Callable[[ev.Event], bool], str]] = {
     "streaming": (lambda event: isinstance(event, ev.AttentionSettled), "His father was Jean Bretagne"),
     "triggered": (lambda event: isinstance(event, ev.TextRetracted), "Louis"),
     "retracted": (lambda event: isinstance(event, ev.QueryFormed), "⟨Louis of Thouars.⟩"),
-    "answering": (lambda event: isinstance(event, ev.DraftAccepted) and event.channel == "answer", "paternal grandfather was"),
+    "answering": (
+        lambda event: isinstance(event, ev.DraftAccepted) and event.channel == "answer",
+        "paternal grandfather was",
+    ),
 }
 
 
@@ -53,7 +58,13 @@ async def test_moment(stage: Any, fakes: Any, snapshot: Any, name: str) -> None:
 
 
 async def test_error(stage: Any, snapshot: Any) -> None:
-    failed = ev.TurnFailed("model_missing", "The model qwen-x is not on this machine [/x].", "mindchat models pull qwen-x fetches it.", 3, "It was")
+    failed = ev.TurnFailed(
+        "model_missing",
+        "The model qwen-x is not on this machine [/x].",
+        "mindchat models pull qwen-x fetches it.",
+        3,
+        "It was",
+    )
     async with stage((80, 24), script=lambda _: [failed]) as s:
         await s.ready()
         await s.answer("Who was it?")

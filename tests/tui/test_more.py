@@ -7,7 +7,10 @@ from typing import Any
 from mindchat import events as ev
 from mindchat.values import Answer, Citation
 
-CUT, WHOLE = "Metropolis was directed by Fritz Lang [1]. He was …", "Metropolis was directed by Fritz Lang [1]. He was born in Vienna [2]."
+CUT, WHOLE = (
+    "Metropolis was directed by Fritz Lang [1]. He was …",
+    "Metropolis was directed by Fritz Lang [1]. He was born in Vienna [2].",
+)
 
 
 def cited(*passages: str) -> tuple[Citation, ...]:

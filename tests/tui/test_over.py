@@ -64,12 +64,20 @@ async def test_mark_in_the_answer_opens_its_passage(stage: Any, fakes: Any) -> N
 
 
 @pytest.mark.parametrize(("typed", "opens"), [("[2]", True), (" [2] ", True), ("[9]", False)])
-async def test_a_mark_at_the_prompt_opens_its_passage_and_is_never_a_question(stage: Any, fakes: Any, typed: str, opens: bool) -> None:
+async def test_a_mark_at_the_prompt_opens_its_passage_and_is_never_a_question(
+    stage: Any, fakes: Any, typed: str, opens: bool
+) -> None:
     async with stage() as s:
         await s.answer(fakes.QUESTION)
         turns = len(s.chat.turns)
         await s.say(typed)
-        await s.until(lambda: s.app.screen.id == "passage" if opens else any("unverified" in note.message for note in s.app._notifications))
+        await s.until(
+            lambda: (
+                s.app.screen.id == "passage"
+                if opens
+                else any("unverified" in note.message for note in s.app._notifications)
+            )
+        )
         assert len(s.chat.turns) == turns
 
 
@@ -102,8 +110,12 @@ def test_changed_and_removed_documents_are_flagged(fakes: Any, tmp_path: Any) ->
     stored = SimpleNamespace(uri=str(file), mtime_ns=1, size=9)
     session.rooms.registry.documents = lambda: iter([stored])
     citation = Citation(1, str(file), "p", 0, 3, "old", "span")
-    assert find_source(session, None, citation).warnings == ("The file changed after it was read; /sync reads it again.",)
-    assert "no longer stand" in find_source(session, None, Citation(1, str(file), "p", 0, 3, "new", "span")).warnings[-1]
+    assert find_source(session, None, citation).warnings == (
+        "The file changed after it was read; /sync reads it again.",
+    )
+    assert (
+        "no longer stand" in find_source(session, None, Citation(1, str(file), "p", 0, 3, "new", "span")).warnings[-1]
+    )
     file.unlink()
     assert "gone" in find_source(session, None, citation).warnings[0]
     del session.rooms.registry.texts[str(file)]
@@ -134,8 +146,12 @@ LEFT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("left", LEFT.values(), ids=LEFT)
-async def test_late_news_of_the_session_that_was_left_takes_nothing_from_the_resumed_one(stage: Any, left: str | None) -> None:
-    """Every job is followed by the session as it was then (a search of the sessions screen, a look at the files); it may come at any moment."""
+async def test_late_news_of_the_session_that_was_left_takes_nothing_from_the_resumed_one(
+    stage: Any, left: str | None
+) -> None:
+    """Every job is followed by the session as it was then (a search of the sessions screen, a look at the files); it
+    may come at any moment.
+    """
     async with stage((80, 24)) as s:
         await s.ready()
         await s.chat.slash.resume((left or "").replace("asked", "").strip() or None)
@@ -198,14 +214,20 @@ async def test_a_fork_leaves_the_past_above_what_came_after_it(stage: Any) -> No
 async def test_a_resumed_session_shows_turns_without_an_end_and_asks_again(stage: Any) -> None:
     async with stage((80, 24)) as s:
         await s.ready()
-        past = [("First?", "Half an answer [/x]", "cancelled"), ("Second?", "", "failed"), ("Who was Metropolis by?", "It was directed", "running")]
+        past = [
+            ("First?", "Half an answer [/x]", "cancelled"),
+            ("Second?", "", "failed"),
+            ("Who was Metropolis by?", "It was directed", "running"),
+        ]
         s.session.rooms.chats.past = lambda id: past
         await s.pilot.press("ctrl+r")
         await s.until(lambda: "Grandfathers" in s.text())
         await s.pilot.press("enter")
         await s.until(lambda: "It was directed" in s.text())
         shown = s.text()
-        assert [shown.index(words) for words in ("[/x]", "stopped", "Second?", "failed", "It was directed", "not finished")] == sorted(
+        assert [
+            shown.index(words) for words in ("[/x]", "stopped", "Second?", "failed", "It was directed", "not finished")
+        ] == sorted(
             shown.index(words) for words in ("[/x]", "stopped", "Second?", "failed", "It was directed", "not finished")
         )
         await s.say("/retry")
@@ -256,7 +278,14 @@ async def test_compare_asks_again_and_leaves_the_session_as_it_was(stage: Any, f
         s.session.script = lambda text: [
             ev.TurnStarted(text, text, "m", "none", "none", 0, "user", "same"),
             ev.AnswerReady(
-                Answer("I am not sure", s.session.config.engine.policy + " " + s.session.config.memory.mode, True, "unresolved"), "answered", 2.0
+                Answer(
+                    "I am not sure",
+                    s.session.config.engine.policy + " " + s.session.config.memory.mode,
+                    True,
+                    "unresolved",
+                ),
+                "answered",
+                2.0,
             ),
         ]
         await s.say("/compare engine.policy=mind layout.repeat=0")
@@ -281,7 +310,13 @@ async def test_compare_with_a_wrong_setting_says_so(stage: Any, fakes: Any) -> N
 async def test_model_picker_switches(stage: Any, table: dict[str, Command]) -> None:
     models = [
         SimpleNamespace(
-            id=f"model-{n}", title=f"Model [{n}]", installed=n == 0, needs_bytes=5_000_000 * n, memory_bytes=10**9, window=4096, licence="MIT"
+            id=f"model-{n}",
+            title=f"Model [{n}]",
+            installed=n == 0,
+            needs_bytes=5_000_000 * n,
+            memory_bytes=10**9,
+            window=4096,
+            licence="MIT",
         )
         for n in range(3)
     ]

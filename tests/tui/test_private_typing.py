@@ -1,4 +1,6 @@
-"""What is typed and copied is written down only while the conversation may be kept; and nothing is ever written into the working folder."""
+"""What is typed and copied is written down only while the conversation may be kept; and nothing is ever written into
+the working folder.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,27 @@ SECRET = "Who is my secret admirer?"
 
 def written(folder: Path) -> str:
     """Everything that stands in a folder's files."""
-    return "\n".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file()) if folder.exists() else ""
+    return (
+        "\n".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
+        if folder.exists()
+        else ""
+    )
 
 
 @pytest.mark.parametrize(
     "lines",
-    [["/incognito"], ["/new", "/incognito"], ["/incognito off", "/incognito"], ["/incognito", "/new"], ["//incognito?", "/incognito"]],
+    [
+        ["/incognito"],
+        ["/new", "/incognito"],
+        ["/incognito off", "/incognito"],
+        ["/incognito", "/new"],
+        ["//incognito?", "/incognito"],
+    ],
     ids=" ".join,
 )
-async def test_what_follows_incognito_is_not_kept_also_while_it_starts(stage: Any, tmp_path: Path, lines: list[str]) -> None:
+async def test_what_follows_incognito_is_not_kept_also_while_it_starts(
+    stage: Any, tmp_path: Path, lines: list[str]
+) -> None:
     async with stage(slow_load=True) as s:
         for line in (*lines, SECRET):  # the engine thread still loads: none of them has been carried out yet
             await s.say(line)
@@ -69,7 +83,9 @@ async def test_a_copy_of_an_incognito_answer_writes_no_file(
 
 @pytest.mark.parametrize("environ", [{}, {"TMUX": "1"}, {"SSH_TTY": "x"}])
 @pytest.mark.parametrize("text", ["x", "y" * 80_000])
-def test_no_copy_goes_into_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], text: str) -> None:
+def test_no_copy_goes_into_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], text: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     copy(text, osc52=lambda _: None, folder=None, environ=environ)
     copy(text, osc52=None, folder=None, environ=environ)

@@ -23,10 +23,14 @@ def table(monkeypatch: pytest.MonkeyPatch) -> dict[str, Command]:
         yield Reply(f"done {args}")
 
     made = {
-        name: Command(name, f"/{name} [WORDS]", f"does {name}", run, (lambda _: ["search", "list"]) if name == "memory" else None)
+        name: Command(
+            name, f"/{name} [WORDS]", f"does {name}", run, (lambda _: ["search", "list"]) if name == "memory" else None
+        )
         for name in ("memory", "model", "help", "index", "new", "quit")
     }
-    made["new"] = Command("new", "/new", "new", lambda session, args: iter([session.new() or Reply("A new session.", action="new")]))
+    made["new"] = Command(
+        "new", "/new", "new", lambda session, args: iter([session.new() or Reply("A new session.", action="new")])
+    )
     monkeypatch.setattr(commands, "COMMANDS", made)
     for module in ("complete", "slash", "palette"):
         monkeypatch.setattr(f"mindchat.tui.{module}.COMMANDS", made)

@@ -1,4 +1,6 @@
-"""What users of other terminal programs reported, as far as it has no test beside the part it concerns (drafts, selecting, wide letters, loading)."""
+"""What users of other terminal programs reported, as far as it has no test beside the part it concerns (drafts,
+selecting, wide letters, loading).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ async def test_help_opens_and_closes_while_the_model_loads(stage: Any) -> None:
 
 def wide_turn(question: str) -> list[ev.Event]:
     passage = Passage("p1", "/docs/[x]日本.md", WIDE, WIDE * 4, 0, len(WIDE) * 4, 1.0, 1)
-    answer = Answer(f"{WIDE} [1]", WIDE, False, "sourced", (Citation(1, passage.document, "p1", 0, 20, WIDE[:20], "model"),))
+    answer = Answer(
+        f"{WIDE} [1]", WIDE, False, "sourced", (Citation(1, passage.document, "p1", 0, 20, WIDE[:20], "model"),)
+    )
     return [
         ev.TurnStarted(question, question, "m", "once", "none", 0, "user", "same"),
         ev.PassagesFound(WIDE, (passage,), 1),

@@ -1,4 +1,6 @@
-"""Hostile text through every pane and screen: nothing is parsed as markup, nothing reaches the terminal as a control sequence."""
+"""Hostile text through every pane and screen: nothing is parsed as markup, nothing reaches the terminal as a control
+sequence.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,10 @@ def test_ink_never_parses(text: str) -> None:
 
 
 async def test_truncated_markdown_renders(stage: Any) -> None:
-    full = "# T\n\n* a **b `c` [d](e)\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```py\nprint(1)\n```\n> q ![i](j) ~~s~~ <b> &amp; [^1]: z\n1. n\n"
+    full = (
+        "# T\n\n* a **b `c` [d](e)\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n```py\nprint(1)\n```\n> q ![i](j) ~~s~~ <b>"
+        " &amp; [^1]: z\n1. n\n"
+    )
     cuts = random.Random(0).sample(range(len(full)), 12)
     async with stage(script=lambda _: []) as s:
         await s.ready()
@@ -170,7 +175,9 @@ class Terminal:
         self.main, side = pty.openpty()
         code = DRIVER.format(here=str(HERE), home=str(home), crash=False, pause=pause)
         environ = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
-        self.process = subprocess.Popen([sys.executable, "-c", code], stdin=side, stdout=side, stderr=side, env=environ, start_new_session=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=side, stdout=side, stderr=side, env=environ, start_new_session=True
+        )
         os.close(side)
         self.seen = b""
 

@@ -45,7 +45,10 @@ async def test_missing_names_are_told_while_the_turn_runs_and_stay(stage: Any, f
     news.insert(2, ev.NamesAbsent((Absent("Metropolis", ("Metropolitan [b]Opera",)),)))
     async with stage(script=lambda _: news) as s:
         await s.answer(fakes.QUESTION)
-        assert "No document names “Metropolis”. Near: “Metropolitan [b]Opera”." in s.chat.newest.query_one(".absent").content.plain
+        assert (
+            "No document names “Metropolis”. Near: “Metropolitan [b]Opera”."
+            in s.chat.newest.query_one(".absent").content.plain
+        )
         assert s.chat.newest.query_one(".absent").display
 
 
@@ -184,7 +187,9 @@ async def test_a_bug_in_the_engine_ends_the_turn_only(stage: Any) -> None:
 
 async def test_missing_model_is_said_and_typing_goes_on(stage: Any, fakes: Any, tmp_path: Any) -> None:
     async with stage() as s:
-        s.chat.post_message(StartFailed(failure(ModelMissingError("The model x is not here.", "mindchat models pull x")), fatal=False))
+        s.chat.post_message(
+            StartFailed(failure(ModelMissingError("The model x is not here.", "mindchat models pull x")), fatal=False)
+        )
         await s.until(lambda: "The model x is not here." in s.text())
         await s.pilot.press("a", "b")
         assert s.chat.query_one("Prompt").draft == "ab"

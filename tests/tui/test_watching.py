@@ -65,7 +65,10 @@ def test_a_watch_that_fails_says_why() -> None:
 
 
 def test_a_narrow_line_drops_the_watch_first() -> None:
-    status = Status(SessionView(model="m", model_ready=True, policy="mind", filter="auto", memory="on"), watch="auto: on, last scan 3 s ago")
+    status = Status(
+        SessionView(model="m", model_ready=True, policy="mind", filter="auto", memory="on"),
+        watch="auto: on, last scan 3 s ago",
+    )
     assert "auto: on" in painted_status(status, 120).plain
     assert "auto: on" not in painted_status(status, 50).plain
     assert "mind/auto" in painted_status(status, 50).plain

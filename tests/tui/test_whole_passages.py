@@ -8,7 +8,9 @@ from mindchat.values import Evidence
 
 from ..fakes import passage
 
-FILM = passage("film", "Metropolis is a [film]. It was shot in Babelsberg. It was directed by Fritz Lang.", "Metropolis", 12)
+FILM = passage(
+    "film", "Metropolis is a [film]. It was shot in Babelsberg. It was directed by Fritz Lang.", "Metropolis", 12
+)
 TEA = passage("tea", "Tea is a drink.", "Tea")
 
 

@@ -38,7 +38,9 @@ def decode(data: bytes, name: str) -> str:
             try:
                 return normalise(data.decode(encoding))
             except UnicodeDecodeError as error:
-                raise DocumentError(f"{name}: starts as {encoding} and does not go on so (byte {error.start}).") from error
+                raise DocumentError(
+                    f"{name}: starts as {encoding} and does not go on so (byte {error.start})."
+                ) from error
     try:
         text = data.decode("utf-8")
         if text.count("\0") <= len(text) * _STRAY_NULS:
@@ -77,8 +79,12 @@ def read_text(path: Path) -> str:
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """A regular file, opened for reading. Never waits: what has become a pipe since it was seen is refused. Raises OSError, DocumentError."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+    """A regular file, opened for reading. Never waits: what has become a pipe since it was seen is refused. Raises
+    OSError, DocumentError.
+    """
+    handle = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    )
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise DocumentError("is no regular file (device, pipe or socket)")

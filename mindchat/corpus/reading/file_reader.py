@@ -1,6 +1,7 @@
 """Reading one file after the other, whatever is in them.
 
-Owns: choosing the reader; the worker process with its limits of time and memory; turning everything that goes wrong into complaints.
+Owns: choosing the reader; the worker process with its limits of time and memory; turning everything that goes wrong
+into complaints.
 Does not own: formats (readers), the worker's own side (worker).
 """
 
@@ -61,11 +62,15 @@ class Reading:
     def __enter__(self) -> Reading:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop()
 
     def read(self, path: Path) -> Iterator[Entry | Complaint]:
-        """Documents and complaints of one file, in order. Raises DocumentError if nothing more can be read of it, Interrupted if cancelled."""
+        """Documents and complaints of one file, in order. Raises DocumentError if nothing more can be read of it,
+        Interrupted if cancelled.
+        """
         reader = _reader(path)
         check_regular(path)
         if reader.simple:

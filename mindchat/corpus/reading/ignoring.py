@@ -1,7 +1,8 @@
 """Ignore files: .gitignore and .mindchatignore, as git reads them, whoever wrote them.
 
-Owns: reading them within bounds, matching paths, naming what cannot be used. Does not own: which other files are left out (walk.py).
-Patterns are compiled by RE2, which takes linear time whatever the pattern is; Python's own regular expressions can take forever.
+Owns: reading them within bounds, matching paths, naming what cannot be used. Does not own: which other files are left
+out (walk.py). Patterns are compiled by RE2, which takes linear time whatever the pattern is; Python's own regular
+expressions can take forever.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Entered(Struct, frozen=True):
     faults: tuple[tuple[Path, str], ...] = ()
     """(ignore file, what of it is passed over)."""
     closed: str = ""
-    """Not empty: an ignore file cannot be used at all, so that nobody knows what it protects: the folder is left out, for this reason."""
+    """Not empty: an ignore file cannot be used at all, so that nobody knows what it protects: the folder is left out,
+    for this reason.
+    """
 
 
 def enter(rules: Rules, folder: Path) -> Entered:
@@ -71,7 +74,9 @@ def enter(rules: Rules, folder: Path) -> Entered:
 
 
 def _read(file: Path) -> tuple[GitIgnoreSpec, list[str]]:
-    """The file's patterns, and what is wrong with those that are passed over. Raises DocumentError if it cannot be used at all."""
+    """The file's patterns, and what is wrong with those that are passed over. Raises DocumentError if it cannot be used
+    at all.
+    """
     import pathspec
 
     content = read_regular(file, MAX_BYTES + 1)

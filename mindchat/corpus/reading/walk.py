@@ -55,8 +55,11 @@ class Walk(Struct, frozen=True):
     """Folders and files that were met, by device and inode."""
 
 
-def walk(root: Path, max_bytes: int, own: Path | None = None, *, follow_links: bool = False) -> Iterator[Found | Passed]:
-    """All files under a folder, or the one file, in a stable order. A file that was named itself is only refused for what it is.
+def walk(
+    root: Path, max_bytes: int, own: Path | None = None, *, follow_links: bool = False
+) -> Iterator[Found | Passed]:
+    """All files under a folder, or the one file, in a stable order. A file that was named itself is only refused for
+    what it is.
 
     `own` is MindChat's own folder, which is never read. `follow_links`: also what links show outside the folder.
     What cannot be read, or changes meanwhile, is passed with its reason; nothing ends the walk.

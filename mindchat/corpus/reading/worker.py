@@ -1,7 +1,9 @@
-"""The reading worker: a child process that parses files which may hang, crash or eat memory, so that the parent need not.
+"""The reading worker: a child process that parses files which may hang, crash or eat memory, so that the parent need
+not.
 
-Owns: the child's side (`python -m mindchat.corpus.reading.worker`) and the messages between the two. Does not own: time limits (reading).
-Frames on both pipes: four bytes of length, little-endian, then MessagePack. A crash of a parser ends this process, never the parent.
+Owns: the child's side (`python -m mindchat.corpus.reading.worker`) and the messages between the two. Does not own: time
+limits (reading). Frames on both pipes: four bytes of length, little-endian, then MessagePack. A crash of a parser ends
+this process, never the parent.
 """
 
 from __future__ import annotations

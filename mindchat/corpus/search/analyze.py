@@ -1,7 +1,7 @@
 """From text to index terms, the same for passages and queries.
 
-Owns: word boundaries, stop words, stemming, n-grams for scripts without spaces. Does not own: folding (text.folding), scoring, storage.
-A query is only ever analysed here, never parsed: no character of it has a meaning as syntax.
+Owns: word boundaries, stop words, stemming, n-grams for scripts without spaces. Does not own: folding (text.folding),
+scoring, storage. A query is only ever analysed here, never parsed: no character of it has a meaning as syntax.
 Sources: Snowball stemmers (PyStemmer); stop lists as shipped with Whoosh.
 """
 
@@ -26,7 +26,9 @@ STEMMERS = {
 }  # fmt: skip
 """Language code → Snowball algorithm. Other codes index words as they are, only folded."""
 
-WORD = re.compile(r"[^\W_]+(?:[\u0900-\u0963\u0966-\u0dff]+[^\W_]*)*")  # Indic vowel signs are no word characters to `re`
+WORD = re.compile(
+    r"[^\W_]+(?:[\u0900-\u0963\u0966-\u0dff]+[^\W_]*)*"
+)  # Indic vowel signs are no word characters to `re`
 _PLAIN = re.compile(r"[^\W_]+")
 _NGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
 RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
@@ -39,7 +41,9 @@ def unspaced(text: str) -> bool:
 
 
 class Analyzer:
-    """Terms of one language. Instances are cheap to make and keep a cache of stems; not shared between threads while indexing."""
+    """Terms of one language. Instances are cheap to make and keep a cache of stems; not shared between threads while
+    indexing.
+    """
 
     def __init__(self, language: str = "en") -> None:
         self.language = language

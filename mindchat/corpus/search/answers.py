@@ -1,4 +1,5 @@
-"""Between engines, rankers and readers: an engine's scores as a ranker takes them, and a ranking as passages with their reasons.
+"""Between engines, rankers and readers: an engine's scores as a ranker takes them, and a ranking as passages with their
+reasons.
 
 Owns: both translations; which hits are told as links. Does not own: scores (engines), rankings (rankers).
 """
@@ -26,7 +27,9 @@ SPARE = 16
 class Scored:
     """rankers.Words over the scores of all passages."""
 
-    def __init__(self, scores: NDArray[np.floating], ids: Strings | Sequence[str], mask: NDArray[np.bool_] | None = None) -> None:
+    def __init__(
+        self, scores: NDArray[np.floating], ids: Strings | Sequence[str], mask: NDArray[np.bool_] | None = None
+    ) -> None:
         """`scores`, `ids`, `mask`: (passages,); only passages of the mask are answered."""
         self._scores, self._ids, self._mask = scores, ids, mask
 
@@ -95,7 +98,9 @@ def reasoned(hits: Sequence[Hit], ids: Strings | Sequence[str], graph: Graph | N
     ]
 
 
-def answered(hits: Sequence[Reasoned], question: str, k: int, passage: Callable[[str], Passage | None]) -> list[Passage]:
+def answered(
+    hits: Sequence[Reasoned], question: str, k: int, passage: Callable[[str], Passage | None]
+) -> list[Passage]:
     """The first k hits that are still there, ranked, each text under one title once, with the reason for each.
 
     A hit that words alone would have brought is told as found by words, whatever names it too.

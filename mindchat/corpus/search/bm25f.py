@@ -1,8 +1,8 @@
 """The scoring formula, once, for the index of record, the impact matrix and indexes in memory.
 
 Owns: BM25F over the fields title and text. Does not own: where postings come from.
-Source: Robertson, Zaragoza and Taylor 2004 (field weights are summed before saturation); idf = ln(1 + (N - n + 0.5)/(n + 0.5)),
-with n the number of passages that have the term in any field, so that every impact is positive.
+Source: Robertson, Zaragoza and Taylor 2004 (field weights are summed before saturation); idf = ln(1 + (N - n + 0.5)/(n
++ 0.5)), with n the number of passages that have the term in any field, so that every impact is positive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ FIELDS = ("title", "text")
 
 
 class Params(Struct, frozen=True):
-    """The three numbers of the formula (config section [index]); how the defaults were chosen is written in MEASUREMENTS.md."""
+    """The three numbers of the formula (config section [index]); how the defaults were chosen is written in
+    MEASUREMENTS.md.
+    """
 
     k1: float = 1.6
     """Saturation of repeated terms, ≥ 0."""
@@ -48,7 +50,9 @@ def idf(df: int, passages: int) -> float:
 
 
 def saturate(weight: Floats, k1: float) -> Floats:
-    """w(k1 + 1)/(w + k1); the summed field weights of (passages,) in, (passages,) out. A weight of 0 gives 0, whatever k1 is."""
+    """w(k1 + 1)/(w + k1); the summed field weights of (passages,) in, (passages,) out. A weight of 0 gives 0, whatever
+    k1 is.
+    """
     import numpy as np
 
     return np.divide(weight * (k1 + 1.0), weight + k1, out=np.zeros_like(weight), where=weight > 0)

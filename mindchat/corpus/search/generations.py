@@ -1,6 +1,7 @@
 """Generations: an index is never changed in place; a new one is built beside it and takes over in one atomic step.
 
-Owns: the folder layout, the manifest with checksums, the pointer, the lock with its holder, and the marks that survive a crash.
+Owns: the folder layout, the manifest with checksums, the pointer, the lock with its holder, and the marks that survive
+a crash.
 Does not own: what is inside a generation.
 
     CURRENT            name of the generation in use (replaced atomically)
@@ -68,7 +69,8 @@ class Store:
         self.root = root
         self._held_by: int | None = None
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reading
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def current(self) -> str | None:
         """Name of the generation in use; None if there is none."""
@@ -79,7 +81,9 @@ class Store:
         return name if name.startswith("gen-") and "/" not in name else None
 
     def examine(self, name: str) -> tuple[Manifest, list[tuple[str, str]]]:
-        """The manifest, and (file, complaint) for each file that is not as written; raises Damaged without a readable manifest."""
+        """The manifest, and (file, complaint) for each file that is not as written; raises Damaged without a readable
+        manifest.
+        """
         folder = self.root / name
         try:
             manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
@@ -105,7 +109,8 @@ class Store:
             raise Damaged(problems[0][1])
         return manifest
 
-    # ── marks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── marks
+    # ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def pending(self) -> bool:
@@ -121,11 +126,14 @@ class Store:
         else:
             mark.unlink(missing_ok=True)
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── writing
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @contextlib.contextmanager
     def lock(self, seconds: float) -> Iterator[None]:
-        """Be the only writer. Raises IndexLockedError, naming the holder, after `seconds`. The thread that holds it may enter again."""
+        """Be the only writer. Raises IndexLockedError, naming the holder, after `seconds`. The thread that holds it may
+        enter again.
+        """
         import filelock
 
         if self._held_by == threading.get_ident():
@@ -229,7 +237,9 @@ def full_disk_is_an_error(root: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise ResourceError(f"The disk is full: {root}.", "The index before this change still works; free some space and sync.") from error
+        raise ResourceError(
+            f"The disk is full: {root}.", "The index before this change still works; free some space and sync."
+        ) from error
 
 
 def link_tree(source: Path, target: Path) -> None:

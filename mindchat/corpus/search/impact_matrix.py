@@ -1,8 +1,10 @@
-"""The impact matrix: what each term adds to each passage's score, computed once, so that a query is a few array additions.
+"""The impact matrix: what each term adds to each passage's score, computed once, so that a query is a few array
+additions.
 
-Owns: computing it from the index of record, its files, top-k selection. Does not own: the formula (bm25f), texts of passages.
-Layout on disk: numpy arrays and joined byte strings with offsets, all memory-mapped, so that opening costs no reading.
-A row of the matrix is a term, a column a passage (CSR); impacts are float32, so scores agree with the record's to about 1e-6 relative.
+Owns: computing it from the index of record, its files, top-k selection. Does not own: the formula (bm25f), texts of
+passages. Layout on disk: numpy arrays and joined byte strings with offsets, all memory-mapped, so that opening costs no
+reading. A row of the matrix is a term, a column a passage (CSR); impacts are float32, so scores agree with the record's
+to about 1e-6 relative.
 """
 
 from __future__ import annotations
@@ -127,7 +129,9 @@ class Matrix(Struct, frozen=True):
     def load(folder: Path) -> Matrix:
         """Memory-map all files; raises OSError or ValueError if one is missing or no array."""
         strings = [Strings.load(folder, name) for name in ("terms", "ids", "uris")]
-        ends, columns, impacts, document = (mapped(folder / f"row_{name}.npy") for name in ("ends", "columns", "impacts", "document"))
+        ends, columns, impacts, document = (
+            mapped(folder / f"row_{name}.npy") for name in ("ends", "columns", "impacts", "document")
+        )
         return Matrix(strings[0], ends, columns, impacts, strings[1], strings[2], document)
 
 
@@ -166,7 +170,9 @@ def assemble(dump: Dump, rows: Rows, params: Params) -> Matrix:
     )
 
 
-def _merge(key: NDArray[np.int64], weight: NDArray[np.float64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _merge(
+    key: NDArray[np.int64], weight: NDArray[np.float64], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """(term, column, summed weight) sorted by term and column, from keys term · width + column that may repeat."""
     order = np.argsort(key, kind="stable")
     key, weight = key[order], weight[order]
@@ -178,7 +184,9 @@ def _merge(key: NDArray[np.int64], weight: NDArray[np.float64], width: int) -> t
     return key // width, key % width, weight
 
 
-def best(scores: NDArray[np.floating], ids: Strings | Sequence[str], k: int, allowed: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+def best(
+    scores: NDArray[np.floating], ids: Strings | Sequence[str], k: int, allowed: NDArray[np.bool_] | None = None
+) -> list[tuple[int, float]]:
     """The k best columns with a positive score; equal scores in order of passage id, so that no build order shows."""
     if allowed is not None:
         scores = np.where(allowed, scores, 0)

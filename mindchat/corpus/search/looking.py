@@ -1,6 +1,7 @@
 """One search as somebody asks for it by command: the hits, and in words what nothing has.
 
-Owns: look, Looked. Does not own: searching (the retriever), the query's form (queries), how hits are drawn (cli, commands).
+Owns: look, Looked. Does not own: searching (the retriever), the query's form (queries), how hits are drawn (cli,
+commands).
 """
 
 from __future__ import annotations

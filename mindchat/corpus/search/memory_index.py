@@ -1,6 +1,7 @@
 """A search index over a handful of passages, in memory: the same analysis and formula, no files.
 
-Owns: ports.Retriever for evaluation, where a question brings its own passages. Does not own: anything that must outlive the process.
+Owns: ports.Retriever for evaluation, where a question brings its own passages. Does not own: anything that must outlive
+the process.
 """
 
 from __future__ import annotations
@@ -91,8 +92,17 @@ def _count(passages: Sequence[Passage], analyzer: Analyzer) -> tuple[Dump, Rows]
         for field, text in zip(FIELDS, (searchable_title(passage), passage.text), strict=True):
             counts = analyzer.counts(text)
             lengths[field][number] = counts.total()
-            postings += [(vocabulary.setdefault(term, len(vocabulary)), FIELDS.index(field), number, float(tf)) for term, tf in counts.items()]
+            postings += [
+                (vocabulary.setdefault(term, len(vocabulary)), FIELDS.index(field), number, float(tf))
+                for term, tf in counts.items()
+            ]
     term, field_, where, tf = zip(*postings, strict=True) if postings else ((), (), (), ())
-    dump = Dump(vocabulary, np.array(term, np.int64), np.array(field_, np.int8), np.array(where, np.int64), np.array(tf, np.float64))
+    dump = Dump(
+        vocabulary,
+        np.array(term, np.int64),
+        np.array(field_, np.int8),
+        np.array(where, np.int64),
+        np.array(tf, np.float64),
+    )
     ids, uris = [passage.id for passage in passages], [passage.document for passage in passages]
     return dump, Rows(ids, uris, [b""] * len(ids), np.ones(len(ids), np.bool_), lengths)

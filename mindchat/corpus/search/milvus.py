@@ -1,9 +1,10 @@
 """The search index of one collection on a Milvus server, for more passages than one machine should hold.
 
-Owns: ports.Retriever over Milvus: bringing the server to the registry's state, what was finished, damage. Does not own: the server's calls
-(milvus_client), documents and their texts (registry, which stays on this machine and answers with every passage found).
-What was built stands in milvus.json beside the lock: the collection's name and how its terms were made. Another way of making terms builds a
-new collection and drops the old one when the new one is complete; changes of documents are written into the collection in place.
+Owns: ports.Retriever over Milvus: bringing the server to the registry's state, what was finished, damage. Does not own:
+the server's calls (milvus_client), documents and their texts (registry, which stays on this machine and answers with
+every passage found). What was built stands in milvus.json beside the lock: the collection's name and how its terms were
+made. Another way of making terms builds a new collection and drops the old one when the new one is complete; changes of
+documents are written into the collection in place.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Built(Struct, frozen=True):
 
     def alike(self, other: Built) -> bool:
         """Whether both were made in the same way, in the same place."""
-        return msgspec.structs.replace(self, name="", built="", graph="") == msgspec.structs.replace(other, name="", built="", graph="")
+        return msgspec.structs.replace(self, name="", built="", graph="") == msgspec.structs.replace(
+            other, name="", built="", graph=""
+        )
 
 
 class MilvusIndex:
@@ -78,7 +81,8 @@ class MilvusIndex:
         self.notify = notify or (lambda _: None)
         self._open: Collection | None = None
 
-    # ── searching ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── searching
+    # ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
         """See SearchIndex.search. Equal passages of several documents are found once, as the registry's first."""
@@ -93,7 +97,11 @@ class MilvusIndex:
 
         def allowed(id_: str) -> Passage | None:
             passage = self.registry.passage(id_)
-            return passage if passage is not None and narrowing.allows(passage.document) and narrowing.accepts(passage) else None
+            return (
+                passage
+                if passage is not None and narrowing.allows(passage.document) and narrowing.accepts(passage)
+                else None
+            )
 
         while True:
             hits = [hit[::2] for hit in collection.search(clipped(terms), min(limit, _MOST_HITS), roots)]
@@ -110,14 +118,21 @@ class MilvusIndex:
         if self.registry.count(self.collection)[1] == 0:
             raise IndexMissingError("Nothing has been indexed yet.", "Add documents with: mindchat index add PATH")
         if self.pending and self.store.holder() is None:
-            self.notify("An earlier indexing did not finish, so some documents may not be found yet. Run: mindchat index sync")
+            self.notify(
+                "An earlier indexing did not finish, so some documents may not be found yet. Run: mindchat index sync"
+            )
         if built is None or not self._collection(built.name).exists():
-            self.notify(f"The server at {shown(self.section)} does not hold the documents; they are sent there from the registry.")
+            self.notify(
+                f"The server at {shown(self.section)} does not hold the documents; they are sent there from the"
+                " registry."
+            )
             self.sync()
             built = self._built()
             assert built is not None
         if not built.alike(self._wanted("")):
-            self.notify("index.language, k1, b or title_boost are not those of the collection; mindchat index sync rebuilds it.")
+            self.notify(
+                "index.language, k1, b or title_boost are not those of the collection; mindchat index sync rebuilds it."
+            )
         return self._collection(built.name)
 
     def _collection(self, name: str) -> Collection:
@@ -132,7 +147,8 @@ class MilvusIndex:
             self._open.close()
             self._open = None
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── writing
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lock(self) -> AbstractContextManager[None]:
         """See SearchIndex.lock."""
@@ -219,7 +235,8 @@ class MilvusIndex:
                 (self.store.root / "milvus.json").unlink()
                 self._names.keep_only("")
 
-    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── looking
+    # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def generation(self) -> str | None:
         """The collection's name on the server."""
@@ -232,23 +249,40 @@ class MilvusIndex:
         return self.store.pending
 
     def status(self) -> IndexStatus:
-        """See SearchIndex.status; asks the server how many passages it holds. Raises ResourceError if it does not answer."""
+        """See SearchIndex.status; asks the server how many passages it holds. Raises ResourceError if it does not
+        answer.
+        """
         documents, registered = self.registry.count(self.collection)
         built = self._built()
-        held = self._collection(built.name).count() if built is not None and self._collection(built.name).exists() else None
-        served, name, when = ("milvus", built.name, built.built) if built is not None and held is not None else ("nothing", None, "")
-        return IndexStatus(self.collection, name, held or 0, registered, documents, when, served, self.pending, self.store.holder(), 0)
+        held = (
+            self._collection(built.name).count()
+            if built is not None and self._collection(built.name).exists()
+            else None
+        )
+        served, name, when = (
+            ("milvus", built.name, built.built) if built is not None and held is not None else ("nothing", None, "")
+        )
+        return IndexStatus(
+            self.collection, name, held or 0, registered, documents, when, served, self.pending, self.store.holder(), 0
+        )
 
     def verify(self) -> list[str]:
         """See SearchIndex.verify."""
         built = self._built()
         if built is None or not self._collection(built.name).exists():
-            return ["There is no collection on the server although documents are registered."] if self.registry.count(self.collection)[1] else []
+            return (
+                ["There is no collection on the server although documents are registered."]
+                if self.registry.count(self.collection)[1]
+                else []
+            )
         change = _Change(self._collection(built.name), self.section, write=False)
         for passage in self.registry.passages(self.collection):
             change.offer(passage)
         change.finish()
-        counts = ((change.added, "missing on the server or older there"), (change.deleted, "on the server only, or older there"))
+        counts = (
+            (change.added, "missing on the server or older there"),
+            (change.deleted, "on the server only, or older there"),
+        )
         found = [f"{count:,} passages are {what}; mindchat index sync mends it." for count, what in counts if count]
         return [*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found
 

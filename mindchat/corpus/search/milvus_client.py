@@ -1,9 +1,9 @@
 """One Milvus collection of passages: its schema, its calls, its errors in our words.
 
-Owns: everything that touches pymilvus. Does not own: which passages belong in it (milvus), their texts (registry).
-The terms are ours (analyze), joined by blanks, so that every language is stemmed, folded and cut as in the index on this machine, whatever
-analyzers the server has; the server's BM25 function weighs them. A title counts `title_boost` times, the weighted term frequency of simple
-BM25F (Robertson, Zaragoza and Taylor 2004).
+Owns: everything that touches pymilvus. Does not own: which passages belong in it (milvus), their texts (registry). The
+terms are ours (analyze), joined by blanks, so that every language is stemmed, folded and cut as in the index on this
+machine, whatever analyzers the server has; the server's BM25 function weighs them. A title counts `title_boost` times,
+the weighted term frequency of simple BM25F (Robertson, Zaragoza and Taylor 2004).
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Collection:
 
     @property
     def client(self) -> Any:
-        """The connection, made on first use. Raises ConfigError (no token), ResourceError (no pymilvus, no answer, refused)."""
+        """The connection, made on first use. Raises ConfigError (no token), ResourceError (no pymilvus, no answer,
+        refused).
+        """
         if self._client is None:
             self._client = connect(self.section)
         return self._client
@@ -65,9 +67,12 @@ class Collection:
         if verb in _READS and not self._loaded:  # a server that was started anew has it on disk only
             asked(self.section, lambda: self.client.load_collection(self.name, timeout=self.section.milvus_timeout))
             self._loaded = True
-        return asked(self.section, lambda: getattr(self.client, verb)(*args, timeout=self.section.milvus_timeout, **options))
+        return asked(
+            self.section, lambda: getattr(self.client, verb)(*args, timeout=self.section.milvus_timeout, **options)
+        )
 
-    # ── the collection ───────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the collection
+    # ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def exists(self) -> bool:
         """Whether the server has it."""
@@ -82,9 +87,22 @@ class Collection:
         for name in ("id", "uri"):
             schema.add_field(name, DataType.VARCHAR, max_length=_TEXT_BYTES)
         schema.add_field("print", DataType.VARCHAR, max_length=_KEY_BYTES)
-        schema.add_field("terms", DataType.VARCHAR, max_length=_TEXT_BYTES, enable_analyzer=True, analyzer_params={"tokenizer": "standard"})
+        schema.add_field(
+            "terms",
+            DataType.VARCHAR,
+            max_length=_TEXT_BYTES,
+            enable_analyzer=True,
+            analyzer_params={"tokenizer": "standard"},
+        )
         schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
-        schema.add_function(Function(name="bm25", function_type=FunctionType.BM25, input_field_names=["terms"], output_field_names=["weights"]))
+        schema.add_function(
+            Function(
+                name="bm25",
+                function_type=FunctionType.BM25,
+                input_field_names=["terms"],
+                output_field_names=["weights"],
+            )
+        )
         index = self.client.prepare_index_params()
         params = {"bm25_k1": self.section.k1, "bm25_b": self.section.b}
         index.add_index(field_name="weights", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=params)
@@ -94,7 +112,8 @@ class Collection:
         """Remove it from the server."""
         self._ask("drop_collection", self.name)
 
-    # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── rows
+    # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def put(self, rows: Sequence[Row]) -> None:
         """Insert or replace, by key."""
@@ -111,7 +130,9 @@ class Collection:
 
     def prints(self) -> Iterator[tuple[str, str]]:
         """(key, fingerprint) of every row."""
-        pages = self._ask("query_iterator", self.name, batch_size=_PAGE, filter='key != ""', output_fields=["key", "print"])
+        pages = self._ask(
+            "query_iterator", self.name, batch_size=_PAGE, filter='key != ""', output_fields=["key", "print"]
+        )
         try:
             while rows := asked(self.section, pages.next):
                 yield from ((row["key"], row["print"]) for row in rows)
@@ -158,7 +179,8 @@ def clipped(terms: Sequence[bytes]) -> str:
     return b" ".join(kept).decode("utf-8")
 
 
-# ── the connection ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the connection
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def shown(section: IndexSection) -> str:
@@ -171,18 +193,28 @@ def connect(section: IndexSection) -> Any:
     try:
         import pymilvus
     except ImportError as error:
-        raise ResourceError("index.milvus is set, but pymilvus is not installed.", 'pip install "mindchat[milvus]"') from error
-    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it prints a traceback of every refused call beside raising it
+        raise ResourceError(
+            "index.milvus is set, but pymilvus is not installed.", 'pip install "mindchat[milvus]"'
+        ) from error
+    logging.getLogger("pymilvus").setLevel(
+        logging.CRITICAL
+    )  # it prints a traceback of every refused call beside raising it
     token = ""
     if section.milvus_token_env:
         token = os.environ.get(section.milvus_token_env, "")
         if not token:
             name = section.milvus_token_env
-            raise ConfigError(f"index.milvus_token_env names {name}, which is not set.", f"export {name}=user:password (or the server's API key)")
+            raise ConfigError(
+                f"index.milvus_token_env names {name}, which is not set.",
+                f"export {name}=user:password (or the server's API key)",
+            )
     uri = section.milvus
     if "://" not in uri:
         if not uri.endswith(".db"):
-            raise ConfigError(f"index.milvus is neither an address nor a file ending in .db: {shown(section)}", "For example http://localhost:19530")
+            raise ConfigError(
+                f"index.milvus is neither an address nor a file ending in .db: {shown(section)}",
+                "For example http://localhost:19530",
+            )
         path = Path(uri).expanduser().resolve()
         private(path.parent)
         uri = str(path)
@@ -201,12 +233,18 @@ def asked(section: IndexSection, call: Callable[[], Any]) -> Any:
         for secret in secrets_of(section.milvus):
             reason = reason.replace(secret, MASK)
         reason = clean_line(reason, 300)
-        raise ResourceError(f"Milvus at {shown(section)}: {reason}", _hint(section, f"{reason} {type(error).__name__}".lower())) from error
+        raise ResourceError(
+            f"Milvus at {shown(section)}: {reason}", _hint(section, f"{reason} {type(error).__name__}".lower())
+        ) from error
 
 
 def _hint(section: IndexSection, reason: str) -> str:
     if "auth" in reason or "permission" in reason or "unauthenticated" in reason:
-        return f"Check the token in ${section.milvus_token_env}." if section.milvus_token_env else "Set index.milvus_token_env."
+        return (
+            f"Check the token in ${section.milvus_token_env}."
+            if section.milvus_token_env
+            else "Set index.milvus_token_env."
+        )
     if "milvus-lite" in reason or "milvus_lite" in reason:
         return "pip install milvus-lite, or set index.milvus to a server's address."
     if "deadline" in reason or "timeout" in reason or "timed out" in reason:

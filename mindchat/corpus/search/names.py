@@ -37,8 +37,7 @@ _PLAIN = re.compile("[A-Za-z0-9]+")
 _PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
 _BOLD = re.compile(r"\s*(?:#{1,6}[^\n]{0,300}\n\s*)?(?:\*\*|__)(?=\S)([^*_\n]{2,100}?)(?:\*\*|__)")
 _HEADING = re.compile(  # between blank lines, or underlined; no end mark
-    r"(?:\A|\n[ \t]*\n)[ \t]*([^\W_][^\n]{0,78}[^\s.!?:;,|])[ \t]*"
-    r"(?=\n[ \t]*\n|\n[ \t]*[=~-]{3,}[ \t]*(?:\n|\Z))"
+    r"(?:\A|\n[ \t]*\n)[ \t]*([^\W_][^\n]{0,78}[^\s.!?:;,|])[ \t]*" r"(?=\n[ \t]*\n|\n[ \t]*[=~-]{3,}[ \t]*(?:\n|\Z))"
 )
 _WIKILINK = re.compile(r"\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|[^\[\]\n]{0,300})?\]\]")
 _LINK = re.compile(r"\]\(<?([^()<>\s#]{1,500})(?:#[^()<>\s]{0,300})?>?(?:\s+[\"'][^\n\"']{0,200}[\"'])?\)")
@@ -97,7 +96,8 @@ def findable(key: str, analyzer: Analyzer) -> bool:
     return (len(words) > 1 or len(key) >= SHORTEST) and any(map(analyzer.searches, words))
 
 
-# ── what a passage is about ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── what a passage is about
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def document_names(passage: Passage) -> list[str]:
@@ -135,7 +135,8 @@ def aliases(front: str) -> list[str]:
     return [key for key in dict.fromkeys(found) if key]
 
 
-# ── what a text mentions ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── what a text mentions
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def linked(text: str, uri: str) -> list[str]:

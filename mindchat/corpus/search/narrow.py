@@ -1,7 +1,7 @@
 """What a query demands of documents and passages: its filters and phrases, for whichever engine searches.
 
-Owns: whether a document passes, whether a passage has the phrases, the terms a passage with them must have. Does not own: reading the typed
-line (queries), scoring.
+Owns: whether a document passes, whether a passage has the phrases, the terms a passage with them must have. Does not
+own: reading the typed line (queries), scoring.
 """
 
 from __future__ import annotations
@@ -98,7 +98,11 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 
 def _starts(roots: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]] | None:
-    return (frozenset(roots), tuple(root.rstrip(os.sep) + end for root in roots for end in (os.sep, "#"))) if roots else None
+    return (
+        (frozenset(roots), tuple(root.rstrip(os.sep) + end for root in roots for end in (os.sep, "#")))
+        if roots
+        else None
+    )
 
 
 def _at(uri: str, starts: tuple[frozenset[str], tuple[str, ...]] | None) -> bool:
@@ -110,7 +114,8 @@ def _matches(uri: str, part: str) -> bool:
 
 
 def scan(registry: Registry, collection: str, narrowing: Narrowing, k: int) -> list[Passage]:
-    """At most k passages that the demands let pass, in the registry's order: for phrases of stop words alone, which no index has.
+    """At most k passages that the demands let pass, in the registry's order: for phrases of stop words alone, which no
+    index has.
 
     About five seconds for 40,000 passages.
     """

@@ -1,10 +1,11 @@
 """Names of a question that no document has, and the nearest names that exist.
 
-Owns: which words of a question are names, whether a passage has them, which known names are near. Does not own: finding capitalised runs (spans),
-the known names (whoever implements Source), what is said or done about it (engine, cli, tui).
-A name counts as there if one passage has its words close together, folded and stemmed as the index does it; so "Lang, Fritz" has "Fritz Lang".
-Sources: optimal string alignment distance (Boytsov 2011) for typing errors and the best matching stretch of a longer name (rapidfuzz's
-partial ratio) for names that begin alike.
+Owns: which words of a question are names, whether a passage has them, which known names are near. Does not own: finding
+capitalised runs (spans), the known names (whoever implements Source), what is said or done about it (engine, cli, tui).
+A name counts as there if one passage has its words close together, folded and stemmed as the index does it; so "Lang,
+Fritz" has "Fritz Lang".
+Sources: optimal string alignment distance (Boytsov 2011) for typing errors and the best matching stretch of a longer
+name (rapidfuzz's partial ratio) for names that begin alike.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Source(Protocol):
 class Searched:
     """Source over any engine: a name is there if a passage found by its own words has them close together."""
 
-    def __init__(self, search: Callable[[Query, int], Sequence[Passage]], known: Callable[[], Known], analyzer: Analyzer) -> None:
+    def __init__(
+        self, search: Callable[[Query, int], Sequence[Passage]], known: Callable[[], Known], analyzer: Analyzer
+    ) -> None:
         self._search, self.known, self._analyzer = search, known, analyzer
 
     def holds(self, phrase: str) -> bool:
@@ -85,7 +88,8 @@ def _close(wanted: set[bytes], terms: Sequence[bytes], width: int) -> bool:
     return False
 
 
-# ── the question's names ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the question's names
+# ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Asked(Struct, frozen=True):
@@ -99,14 +103,18 @@ class Asked(Struct, frozen=True):
 
 
 def asked_names(question: str, words: Language) -> list[Asked]:
-    """Names of a question in text order; dates are none, and neither is the first word of a sentence by its capital alone."""
+    """Names of a question in text order; dates are none, and neither is the first word of a sentence by its capital
+    alone.
+    """
     openings, at, found = set(), 0, []
     for sentence in words.sentences(question):
         openings.add(at + len(sentence) - len(sentence.lstrip(" \t\n" + _QUOTES)))
         at += len(sentence)
     for _, start, end, kind in find_names(question, words):
         quoted = start > 0 and question[start - 1] in _QUOTES
-        while not quoted and start and question[start - 1].isalnum():  # the patterns begin at a capital: "3Rd Earl", "iPod"
+        while (
+            not quoted and start and question[start - 1].isalnum()
+        ):  # the patterns begin at a capital: "3Rd Earl", "iPod"
             start -= 1
         text = question[start:end] if quoted else _TAIL.sub("", _OWNED.sub("", question[start:end]))
         first = start in openings and not quoted
@@ -132,7 +140,9 @@ def absent(question: str, source: Source, words: Language) -> tuple[Absent, ...]
 
 
 def _missing(asked: Asked, source: Source, words: Language) -> Iterator[str]:
-    """Those parts of a name that is missing as a whole ("Director of Metropolis") that are missing too; all of it if it has no parts."""
+    """Those parts of a name that is missing as a whole ("Director of Metropolis") that are missing too; all of it if it
+    has no parts.
+    """
     parts = _JOINED.split(asked.text)
     if asked.first:
         parts[0] = parts[0].partition(" ")[2]
@@ -143,16 +153,21 @@ def _missing(asked: Asked, source: Source, words: Language) -> Iterator[str]:
 
 
 def _covered(name: str, source: Source, words: Language) -> bool:
-    """Whether all is there but for a first word ("Director Fritz Lang") or a last one in capitals ("Ulf Merbold ESA") that stands elsewhere."""
+    """Whether all is there but for a first word ("Director Fritz Lang") or a last one in capitals ("Ulf Merbold ESA")
+    that stands elsewhere.
+    """
     pieces = name.split()
     splits = [(pieces[0], pieces[1:])] + [(pieces[-1], pieces[:-1])] * pieces[-1].isupper()
     return any(
-        sum(len(piece) > 2 and words.content(piece) for piece in rest) > 1 and source.holds(" ".join(rest)) and source.holds(extra)
+        sum(len(piece) > 2 and words.content(piece) for piece in rest) > 1
+        and source.holds(" ".join(rest))
+        and source.holds(extra)
         for extra, rest in splits
     )
 
 
-# ── names that are near ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── names that are near
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Known:
@@ -168,11 +183,15 @@ class Known:
         from rapidfuzz import process
         from rapidfuzz.distance import OSA
 
-        found = process.extract(_plain(name), self._plain, scorer=OSA.normalized_similarity, score_cutoff=least, limit=NEAR)
+        found = process.extract(
+            _plain(name), self._plain, scorer=OSA.normalized_similarity, score_cutoff=least, limit=NEAR
+        )
         return tuple(clean_line(self._names[at], 80) for _, _, at in found)
 
     def near(self, name: str) -> tuple[str, ...]:
-        """At most three: alike as a whole first, then those of which one has a stretch like the other; best first, without repeats."""
+        """At most three: alike as a whole first, then those of which one has a stretch like the other; best first,
+        without repeats.
+        """
         found = self.alike(name)
         if len(found) < NEAR and len(_plain(name)) >= _SHORT:
             found += self._overlapping(_plain(name))

@@ -63,7 +63,9 @@ class Opened:
         retrieve: RetrieveSection | None = None,
         ranker: str = "",
     ) -> Opened:
-        """Check the files and open; raises Damaged if the index of record is hurt, only notifies if matrix or graph are."""
+        """Check the files and open; raises Damaged if the index of record is hurt, only notifies if matrix or graph
+        are.
+        """
         manifest, all_problems = store.examine(name)
         hurt = [text for path, text in all_problems if not path.startswith(("matrix/", "graph/"))]
         if hurt:
@@ -75,19 +77,27 @@ class Opened:
         if manifest.language != section.language:
             notify(f"The index was made for language {manifest.language}; run: mindchat index sync")
         places = read_places(folder)
-        graph = _graph(folder, manifest, [text for path, text in all_problems if path.startswith("graph/")], ranker, notify)
+        graph = _graph(
+            folder, manifest, [text for path, text in all_problems if path.startswith("graph/")], ranker, notify
+        )
         made = make_ranker(ranker, graph, retrieve)
         if section.matrix and manifest.has_matrix and not problems and manifest.params == params:
             return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places, graph, made)
         record = Record(folder / "record")
         if section.matrix and not problems and manifest.has_matrix:
-            notify("index.k1, b or title_boost are not those of the index: scores recomputed for this run; mindchat index sync keeps them.")
+            notify(
+                "index.k1, b or title_boost are not those of the index: scores recomputed for this run; mindchat index"
+                " sync keeps them."
+            )
             matrix = from_record(record, params)
             record.close()
             return Opened(name, manifest, matrix, None, params, places, graph, made)
         if section.matrix:
             why = problems[0][1] if problems else "it was never made"
-            notify(f"The impact matrix cannot be used ({why}); searching the index of record, which is slower. mindchat index rebuild mends it.")
+            notify(
+                f"The impact matrix cannot be used ({why}); searching the index of record, which is slower. mindchat"
+                " index rebuild mends it."
+            )
         return Opened(name, manifest, None, record, params, places, graph, made)
 
     @property
@@ -95,7 +105,9 @@ class Opened:
         """matrix | whoosh."""
         return "matrix" if self._matrix is not None else "whoosh"
 
-    def search(self, text: str, k: int, passage: Callable[[str], Passage | None], narrowing: Narrowing) -> list[Passage] | None:
+    def search(
+        self, text: str, k: int, passage: Callable[[str], Passage | None], narrowing: Narrowing
+    ) -> list[Passage] | None:
         """At most k passages that `passage` still knows by id and the demands let pass, best first, with their reasons.
 
         [] without searchable terms; None: no index has the terms of the phrases (Narrowing.unseen).
@@ -180,7 +192,9 @@ class Opened:
             self._record.close()
 
 
-def _graph(folder: Path, manifest: Manifest, problems: Sequence[str], ranker: str, notify: Callable[[str], None]) -> Graph | None:
+def _graph(
+    folder: Path, manifest: Manifest, problems: Sequence[str], ranker: str, notify: Callable[[str], None]
+) -> Graph | None:
     """The name graph, if the ranker wants one; None, told, if it cannot be used."""
     if ranker == "words":
         return None

@@ -1,7 +1,9 @@
 """From a typed line to a query: words, "quoted phrases" and filters. The one parser, whoever was typed to.
 
-Owns: the forms `"exact words"`, `type:pdf`, `path:notes`, `before:2025-01-01`, `after:2024`, and of command lines `--in PATH` and `-k N`.
-Does not own: what a filter does to a search (narrow). Nothing is an error: what is no known filter, or has no meaning as one, is a word.
+Owns: the forms `"exact words"`, `type:pdf`, `path:notes`, `before:2025-01-01`, `after:2024`, and of command lines `--in
+PATH` and `-k N`.
+Does not own: what a filter does to a search (narrow). Nothing is an error: what is no known filter, or has no meaning
+as one, is a word.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Line(Struct, frozen=True):
 
 
 def parse(text: str, within: Sequence[str] = ()) -> Sought:
-    """The query of a text. Its `text` is what was typed without the filters; phrases stay in it, since their words are searched too.
+    """The query of a text. Its `text` is what was typed without the filters; phrases stay in it, since their words are
+    searched too.
 
     `within`: paths that were given otherwise (--in).
     """
@@ -50,7 +53,9 @@ def parse(text: str, within: Sequence[str] = ()) -> Sought:
     if filters:
         rest = re.sub(r"[ \t]{2,}", " ", rest).strip()
     phrases = (" ".join((match[1] or match[2]).split()) for match in _PHRASE.finditer(rest))
-    return Sought(rest, "question", tuple(dict.fromkeys(phrase for phrase in phrases if any(map(str.isalnum, phrase)))), filters)
+    return Sought(
+        rest, "question", tuple(dict.fromkeys(phrase for phrase in phrases if any(map(str.isalnum, phrase)))), filters
+    )
 
 
 def parse_line(line: str) -> Line:
@@ -74,7 +79,9 @@ def parse_line(line: str) -> Line:
 
 
 def join_arguments(arguments: Sequence[str]) -> str:
-    """Arguments of a shell as the line that was meant: of several, one with blanks was quoted there. A single one is the line itself."""
+    """Arguments of a shell as the line that was meant: of several, one with blanks was quoted there. A single one is
+    the line itself.
+    """
     if len(arguments) < 2:
         return "".join(arguments)
     return " ".join(_quoted(argument) if re.search(r"\s", argument.strip()) else argument for argument in arguments)
@@ -90,7 +97,9 @@ def _quoted(argument: str) -> str:
 def described(filters: Filters) -> str:
     """The filters in words for people, "" without any; not cleaned for a screen."""
     parts = [f"type {', '.join(suffix[1:] for suffix in filters.types)}"] * bool(filters.types)
-    parts += [f"in {', '.join(filters.within)}"] * bool(filters.within) + [f"path {', '.join(filters.paths)}"] * bool(filters.paths)
+    parts += [f"in {', '.join(filters.within)}"] * bool(filters.within) + [f"path {', '.join(filters.paths)}"] * bool(
+        filters.paths
+    )
     for word, ns in (("after", filters.after_ns), ("before", filters.before_ns)):
         parts += [f"{word} {datetime.fromtimestamp(ns / 1e9):%Y-%m-%d}"] if ns is not None else []
     return " · ".join(parts)
@@ -111,7 +120,11 @@ def _paths(filters: Filters, value: str) -> Filters | None:
 
 
 def _within(filters: Filters, value: str) -> Filters | None:
-    return replace(filters, within=(*filters.within, os.path.realpath(os.path.expanduser(value)))) if value.strip() else None
+    return (
+        replace(filters, within=(*filters.within, os.path.realpath(os.path.expanduser(value))))
+        if value.strip()
+        else None
+    )
 
 
 def _after(filters: Filters, value: str) -> Filters | None:
@@ -124,7 +137,13 @@ def _before(filters: Filters, value: str) -> Filters | None:
     return None if start is None else replace(filters, before_ns=min(start, filters.before_ns or start))
 
 
-_FILTERS: dict[str, Callable[[Filters, str], Any]] = {"type": _types, "path": _paths, "in": _within, "after": _after, "before": _before}
+_FILTERS: dict[str, Callable[[Filters, str], Any]] = {
+    "type": _types,
+    "path": _paths,
+    "in": _within,
+    "after": _after,
+    "before": _before,
+}
 """Name → the filters with one more; None if the value has no meaning."""
 
 

@@ -1,7 +1,7 @@
 """What ingestion and the library need of an index, whichever engine serves it.
 
-Owns: the protocol beyond ports.Retriever: keeping up with the registry, status, the writer's lock. Does not own: the engines
-(index: files on this machine; milvus: a server), or which of them is in force (library).
+Owns: the protocol beyond ports.Retriever: keeping up with the registry, status, the writer's lock. Does not own: the
+engines (index: files on this machine; milvus: a server), or which of them is in force (library).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class SearchIndex(Protocol):
         ...
 
     def search(self, query: Query, k: int, *, within: Sequence[str] = ()) -> list[Passage]:
-        """At most k distinct passages, best first, rank from 1, only from documents under one of the paths `within` if given.
+        """At most k distinct passages, best first, rank from 1, only from documents under one of the paths `within` if
+        given.
 
         Of a values.Sought every filter and phrase holds (search.narrow).
 
@@ -44,11 +45,15 @@ class SearchIndex(Protocol):
         ...
 
     def lock(self) -> AbstractContextManager[None]:
-        """Be the only writer of this collection; raises IndexLockedError after index.lock_seconds. Re-entrant within a thread."""
+        """Be the only writer of this collection; raises IndexLockedError after index.lock_seconds. Re-entrant within a
+        thread.
+        """
         ...
 
     def updates(self, *, full: bool = False, cancel: Cancel = NEVER) -> Iterator[Progress | Update]:
-        """Bring the index to the registry's state, `full` from nothing; the last item is the Update. The caller holds lock()."""
+        """Bring the index to the registry's state, `full` from nothing; the last item is the Update. The caller holds
+        lock().
+        """
         ...
 
     def status(self) -> IndexStatus:

@@ -111,7 +111,9 @@ class Weaver:
         np.cumsum(np.bincount(name[kept], minlength=names), out=ends[1:])
         return ends, row[kept].astype(np.int32), share[kept].astype(np.float32)
 
-    def _mentions(self, stream: Iterable[Passage], keys: list[str], ids: list[str], old: _Old) -> list[NDArray[np.int32]]:
+    def _mentions(
+        self, stream: Iterable[Passage], keys: list[str], ids: list[str], old: _Old
+    ) -> list[NDArray[np.int32]]:
         """Names by row, from the old graph where it still holds."""
         found = [np.zeros(0, np.int32)] * len(ids)
         whole: Finder | None = None
@@ -136,7 +138,13 @@ def _each(passages: Iterable[Passage], rows: dict[str, int]) -> Iterator[tuple[i
             yield row, passage
 
 
-def woven(registry: Registry, collection: str, analyzer: Analyzer, base: Graph | None = None, order: Sequence[str] | None = None) -> Graph:
+def woven(
+    registry: Registry,
+    collection: str,
+    analyzer: Analyzer,
+    base: Graph | None = None,
+    order: Sequence[str] | None = None,
+) -> Graph:
     """The graph of a collection of the registry. `base`: an earlier graph; `order`: passage ids by row."""
     weaver = Weaver(analyzer, registry.text)
     for passage in registry.passages(collection):
@@ -162,7 +170,10 @@ class _Old(Struct, frozen=True):
         new = sorted(number.keys() - set(before), key=_encoded)
         mentions = np.array([number.get(key, -1) for key in before], np.int32)[base.mentions]
         ends = base.mention_ends.tolist()
-        lost = np.bincount(np.repeat(np.arange(len(base.ids)), np.diff(base.mention_ends)), mentions < 0, len(base.ids)) > 0
+        lost = (
+            np.bincount(np.repeat(np.arange(len(base.ids)), np.diff(base.mention_ends)), mentions < 0, len(base.ids))
+            > 0
+        )
         place = {id_: at for at, id_ in enumerate(base.ids)}
         old = np.array([place.get(_encoded(id_), -1) for id_ in ids], np.int64)
         rows = np.flatnonzero(old >= 0)

@@ -1,9 +1,9 @@
 """The index of record: Whoosh's segments on disk, written and read.
 
-Owns: the schema, writing and deleting passages, reading postings back, and a search straight from the postings. Does not own: which
-generation is current, locks, passages' texts (registry). Every Whoosh call of the project stands here.
-Postings are read block by block through names that are private to Whoosh, since its public cursor costs three Python calls a posting;
-Whoosh is therefore pinned to one version.
+Owns: the schema, writing and deleting passages, reading postings back, and a search straight from the postings. Does
+not own: which generation is current, locks, passages' texts (registry). Every Whoosh call of the project stands here.
+Postings are read block by block through names that are private to Whoosh, since its public cursor costs three Python
+calls a posting; Whoosh is therefore pinned to one version.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ class Dump(Struct, frozen=True):
 
 
 class _Lengths:
-    """Lengths of a segment's passages, as Whoosh asks for them while it writes: once a posting, hence read once a passage and kept."""
+    """Lengths of a segment's passages, as Whoosh asks for them while it writes: once a posting, hence read once a
+    passage and kept.
+    """
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -219,7 +221,9 @@ class Record:
             weight = np.zeros(len(rows.ids))
             for field in FIELDS:
                 found, tf = self.postings(field, term)
-                weight[found] += field_weight(tf, rows.lengths[field][found], rows.average(field), params.boost(field), params.b)
+                weight[found] += field_weight(
+                    tf, rows.lengths[field][found], rows.average(field), params.boost(field), params.b
+                )
             df = int(np.count_nonzero(weight))
             if df:
                 total += idf(df, passages) * saturate(weight, params.k1)

@@ -1,4 +1,5 @@
-"""Measurements of decoding and of cache reuse, each with its reference inside the same run; seconds only mean something on one machine.
+"""Measurements of decoding and of cache reuse, each with its reference inside the same run; seconds only mean something
+on one machine.
 
 Reading order: timing, decode (with llama), cache, turns (with recorder), repetition, arithmetic.
 """

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 def bench_arithmetic(model: LocalModel, text: str, *, tokens: int = 320) -> dict[str, Any]:
-    """Steps in fp32, fp16 and int8 beside transformers' own, and whole passes in fp32, bfloat16 and as those steps compute, over one text.
+    """Steps in fp32, fp16 and int8 beside transformers' own, and whole passes in fp32, bfloat16 and as those steps
+    compute, over one text.
 
-    Each with its speed against its reference, KL from full precision, change of entropy (means over the text) and share of equal top tokens.
+    Each with its speed against its reference, KL from full precision, change of entropy (means over the text) and share
+    of equal top tokens.
     """
     import msgspec
 

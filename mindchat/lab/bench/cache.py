@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def five_hops(composer: Composer, model: LocalModel, passages: Sequence[Passage], copies: int) -> list[Prompt]:
-    """The calls of one question with five hops, as the loop lays them out: a draft after each search, which adds two passages, then the answer.
+    """The calls of one question with five hops, as the loop lays them out: a draft after each search, which adds two
+    passages, then the answer.
 
     The accepted sentences are the passages' own, as ids: what matters here is their length.
     """
@@ -29,15 +30,25 @@ def five_hops(composer: Composer, model: LocalModel, passages: Sequence[Passage]
         calls.append(composer.reasoning(hop, kept, ()))
         sentence = " " + passages[number].text.partition(". ")[0] + "."
         ids = model.vocabulary.continuation(sentence)
-        tokens = tuple(Token(i, id, text) for i, (id, text) in enumerate(zip(ids, model.vocabulary.pieces(ids), strict=True)))
+        tokens = tuple(
+            Token(i, id, text) for i, (id, text) in enumerate(zip(ids, model.vocabulary.pieces(ids), strict=True))
+        )
         kept = [*kept, Draft(sentence, tokens)]
-        hop = TurnState(number + 1, question, hop.accepted + sentence, tuple(passages[: 2 * number + 2]), sentences=(*hop.sentences, sentence))
+        hop = TurnState(
+            number + 1,
+            question,
+            hop.accepted + sentence,
+            tuple(passages[: 2 * number + 2]),
+            sentences=(*hop.sentences, sentence),
+        )
     calls.append(composer.answer(hop, copies, ()))
     return calls
 
 
 def recorded(lines: Sequence[bytes]) -> list[Prompt]:
-    """The prompts of recorded turns, from their events, one a line. Raises UsageError if a line is no event or there is no prompt."""
+    """The prompts of recorded turns, from their events, one a line. Raises UsageError if a line is no event or there is
+    no prompt.
+    """
     import msgspec
 
     from mindchat.events import PromptBuilt, from_json
@@ -45,14 +56,18 @@ def recorded(lines: Sequence[bytes]) -> list[Prompt]:
     try:
         found = [from_json(line) for line in lines if line.strip()]
     except msgspec.MsgspecError as error:
-        raise UsageError(f"A line of the recording is no event: {error}.", "It must be the events of a turn, one JSON object a line.") from error
+        raise UsageError(
+            f"A line of the recording is no event: {error}.", "It must be the events of a turn, one JSON object a line."
+        ) from error
     prompts = [event.prompt for event in found if isinstance(event, PromptBuilt)]
     if not prompts:
         raise UsageError("The recording holds no prompt.", "It must be the events of a turn, one JSON object a line.")
     return prompts
 
 
-def bench_cache(model: LocalModel, prompts: Sequence[Prompt], *, tokens: int = 32, fixed: Sequence[int] = ()) -> dict[str, Any]:
+def bench_cache(
+    model: LocalModel, prompts: Sequence[Prompt], *, tokens: int = 32, fixed: Sequence[int] = ()
+) -> dict[str, Any]:
     """A recorded row of prompts (the calls of one question, or of several turns), with reuse and without.
 
     `fixed`: ids of the instructions that every prompt begins with; `cached_share_of_the_rest` leaves them out.

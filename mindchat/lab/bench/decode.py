@@ -1,4 +1,5 @@
-"""Decoding with all signals beside its references: generate without any, generate and a second pass with attentions, llama.cpp.
+"""Decoding with all signals beside its references: generate without any, generate and a second pass with attentions,
+llama.cpp.
 
 Owns: taking turns, the report. Does not own: the references (models.reference, bench.llama).
 """
@@ -18,17 +19,25 @@ if TYPE_CHECKING:
 
 
 def bench_decode(
-    model: LocalModel, text: str, *, lengths: Sequence[int] = (500, 1500), tokens: int = 64, repeats: int = 3, llama: Llama | None = None
+    model: LocalModel,
+    text: str,
+    *,
+    lengths: Sequence[int] = (500, 1500),
+    tokens: int = 64,
+    repeats: int = 3,
+    llama: Llama | None = None,
 ) -> dict[str, Any]:
-    """MindChat with all signals against transformers' generate without any, against generate plus a second pass with attentions, and llama.cpp.
+    """MindChat with all signals against transformers' generate without any, against generate plus a second pass with
+    attentions, and llama.cpp.
 
-    Each length gives medians in seconds and `speed_without_signals` (1.0: as fast), `speed_second_pass` (2.0: twice as fast), both over prompt
-    and tokens together, and the same for the tokens alone as `decode_…`. The references run on the network as it is loaded: with
-    `prefill` = bf16 they compute with its bfloat16 projections too, in every step, while int8 steps do not; else with the full weights. Two
-    precisions choose the same
-    token except where two are nearly as likely, and from the first such place on the texts are about different things: so `same_text` is bound
-    to hold in fp32 only. What can be compared is `same_choice`: the share of MindChat's tokens that the reference chooses too, behind the
-    same tokens; `same_until` tells where the two texts part. `peak_resident_mb`: after one generation of each length and before any reference.
+    Each length gives medians in seconds and `speed_without_signals` (1.0: as fast), `speed_second_pass` (2.0: twice as
+    fast), both over prompt and tokens together, and the same for the tokens alone as `decode_…`. The references run on
+    the network as it is loaded: with `prefill` = bf16 they compute with its bfloat16 projections too, in every step,
+    while int8 steps do not; else with the full weights. Two precisions choose the same token except where two are
+    nearly as likely, and from the first such place on the texts are about different things: so `same_text` is bound to
+    hold in fp32 only. What can be compared is `same_choice`: the share of MindChat's tokens that the reference chooses
+    too, behind the same tokens; `same_until` tells where the two texts part. `peak_resident_mb`: after one generation
+    of each length and before any reference.
     """
     from mindchat.lab.bench import reference
     from mindchat.models.network.kv_cache import shared
@@ -40,7 +49,9 @@ def bench_decode(
     peak, rows = peak_resident_mb(), []
     for prompt in prompts:
         sent = model.format.render(prompt).ids
-        ran: dict[str, list[float]] = {name: [] for name in ("own", "own_first", "plain", "plain_first", "second", "llama", "llama_first")}
+        ran: dict[str, list[float]] = {
+            name: [] for name in ("own", "own_first", "plain", "plain_first", "second", "llama", "llama_first")
+        }
         theirs: Ran | None = None
         for _ in range(repeats):  # taken in turn, so that a busy minute falls on all of them
             model.store.clear()
@@ -48,7 +59,9 @@ def bench_decode(
             count = max(len(mine["ids"]), 1)
             plain = reference.generate(model.backbone, sent, count)
             again, chosen = reference.second_pass(model.backbone, [*sent, *mine["ids"]], len(mine["ids"]))
-            for name, value in zip(ran, (mine["seconds"], mine["first"], plain.seconds, plain.first, again), strict=False):
+            for name, value in zip(
+                ran, (mine["seconds"], mine["first"], plain.seconds, plain.first, again), strict=False
+            ):
                 ran[name].append(value)
             if llama is not None:
                 theirs = llama.generate(sent, count)
@@ -56,10 +69,21 @@ def bench_decode(
                 ran["llama_first"].append(theirs.first)
         row = {"prompt_tokens": len(sent), "generated": len(mine["ids"]), **_speeds(ran, len(mine["ids"]))}
         same = [a == b for a, b in zip(mine["ids"], chosen, strict=True)]
-        row |= {"same_text": plain.ids == mine["ids"], "same_until": shared(mine["ids"], plain.ids), "same_choice": sum(same) / max(len(same), 1)}
+        row |= {
+            "same_text": plain.ids == mine["ids"],
+            "same_until": shared(mine["ids"], plain.ids),
+            "same_choice": sum(same) / max(len(same), 1),
+        }
         rows.append(row | ({} if theirs is None else {"llama_same_until": shared(mine["ids"], theirs.ids)}))
     arithmetic = {"arithmetic": model.backbone.arithmetic, "prefill": model.backbone.prefill or "full"}
-    return {"model": model.id, **arithmetic, "repeats": repeats, "peak_resident_mb": peak, "rows": rows, "versions": versions()}
+    return {
+        "model": model.id,
+        **arithmetic,
+        "repeats": repeats,
+        "peak_resident_mb": peak,
+        "rows": rows,
+        "versions": versions(),
+    }
 
 
 def _speeds(ran: Mapping[str, Sequence[float]], generated: int) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """llama.cpp on the same GGUF file, as a reference: the same prompt ids, tokens and threads, in a process of its own.
 
-Owns: finding llama-cpp-python, the child process and its few lines of protocol. Does not own: what is compared (bench_decode).
-It is no dependency: an interpreter that has it is named, or the one at hand has it, or the report says why the reference is absent.
+Owns: finding llama-cpp-python, the child process and its few lines of protocol. Does not own: what is compared
+(bench_decode). It is no dependency: an interpreter that has it is named, or the one at hand has it, or the report says
+why the reference is absent.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class Found(Struct, frozen=True):
 
 
 def find(python: str = "", gguf: Path | None = None) -> Found | Absent:
-    """The interpreter and the file to use: as given, else by the environment, else this interpreter. Raises UsageError for a missing file."""
+    """The interpreter and the file to use: as given, else by the environment, else this interpreter. Raises UsageError
+    for a missing file.
+    """
     file = gguf or (Path(os.environ[GGUF]).expanduser() if os.environ.get(GGUF) else None)
     if file is None:
         return Absent(f"no GGUF file is named (--gguf or {GGUF})")
@@ -81,7 +84,9 @@ def find(python: str = "", gguf: Path | None = None) -> Found | Absent:
     try:
         probe = subprocess.run([chosen, "-c", "import llama_cpp"], capture_output=True, check=False, **_apart())
     except OSError as error:
-        raise UsageError(f"{chosen} cannot be started: {error.strerror}.", "Name a Python interpreter that has llama-cpp-python.") from error
+        raise UsageError(
+            f"{chosen} cannot be started: {error.strerror}.", "Name a Python interpreter that has llama-cpp-python."
+        ) from error
     if probe.returncode:
         return Absent(f"{chosen} has no llama-cpp-python (--llama-python or {PYTHON} names another interpreter)")
     return Found(chosen, file)
@@ -111,7 +116,9 @@ class Llama:
     def __enter__(self) -> Llama:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -138,6 +145,7 @@ class Llama:
             self._errors.seek(0)
             last = clean_line((self._errors.read().decode("utf-8", "replace").strip().splitlines() or [""])[-1], 200)
             raise ResourceError(
-                f"llama.cpp ended while it worked on {self.file.name}: {last or 'it said nothing'}.", "Check the file and its version."
+                f"llama.cpp ended while it worked on {self.file.name}: {last or 'it said nothing'}.",
+                "Check the file and its version.",
             )
         return msgspec.json.decode(line, type=answer)

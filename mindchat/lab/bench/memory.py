@@ -1,6 +1,7 @@
 """Peak memory of this process.
 
-Owns: reading it from the system. Does not own: which process is measured (each caller starts its own where that matters).
+Owns: reading it from the system. Does not own: which process is measured (each caller starts its own where that
+matters).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The model calls of a real turn, written down as they happen, to be made again.
 
-Owns: Recorder (ports.Model around a model on this machine) and the calls it keeps. Does not own: the turn (engine), timing and reuse (bench.turns).
-A call is made again with as many tokens as were taken the first time: a sentence that the loop left in its middle is left there again.
+Owns: Recorder (ports.Model around a model on this machine) and the calls it keeps. Does not own: the turn (engine),
+timing and reuse (bench.turns). A call is made again with as many tokens as were taken the first time: a sentence that
+the loop left in its middle is left there again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class Outcome(Struct, frozen=True):
-    """What a call gave: seconds until its first token (for scores: until all of them), and the words or choices themselves."""
+    """What a call gave: seconds until its first token (for scores: until all of them), and the words or choices
+    themselves.
+    """
 
     first: float
     said: Any
@@ -93,7 +96,9 @@ class Recorder:
             taken = max(made, 1)
             self._keep("stream", prompt, lambda: self._streamed(prompt, want, taken, stop, allow))
 
-    def _streamed(self, prompt: Prompt, want: frozenset[Signal], tokens: int, stop: Sequence[str], allow: Sequence[str] | None) -> Outcome:
+    def _streamed(
+        self, prompt: Prompt, want: frozenset[Signal], tokens: int, stop: Sequence[str], allow: Sequence[str] | None
+    ) -> Outcome:
         began, first, ids = time.perf_counter(), 0.0, list[int]()
         for item in self._model.stream(prompt, want=want, max_tokens=tokens, stop=stop, allow=allow):
             if isinstance(item, Prefilled) or (isinstance(item, Token) and not ids):
@@ -102,11 +107,17 @@ class Recorder:
                 ids.append(item.id)
         return Outcome(first, ids)
 
-    def sample(self, prompt: Prompt, *, n: int, want: frozenset[Signal], max_tokens: int, cancel: Cancel = NEVER, **rest: Any) -> Sequence[Draft]:
+    def sample(
+        self, prompt: Prompt, *, n: int, want: frozenset[Signal], max_tokens: int, cancel: Cancel = NEVER, **rest: Any
+    ) -> Sequence[Draft]:
         """See ports.Model."""
 
         def again() -> Outcome:
-            return _whole(lambda: [draft.ids for draft in self._model.sample(prompt, n=n, want=want, max_tokens=max_tokens, **rest)])
+            return _whole(
+                lambda: [
+                    draft.ids for draft in self._model.sample(prompt, n=n, want=want, max_tokens=max_tokens, **rest)
+                ]
+            )
 
         found = self._model.sample(prompt, n=n, want=want, max_tokens=max_tokens, cancel=cancel, **rest)
         self._keep("sample", prompt, again)
@@ -126,7 +137,12 @@ class Recorder:
         """See ports.Model."""
         found = self._model.attention(prompt, draft, span, cancel=cancel)
         behind = draft.ids[: span.start]
-        self._keep("attention", prompt, lambda: _whole(lambda: [p.text for p in self._model.attention(prompt, draft, span)]), behind)
+        self._keep(
+            "attention",
+            prompt,
+            lambda: _whole(lambda: [p.text for p in self._model.attention(prompt, draft, span)]),
+            behind,
+        )
         return found
 
     def _keep(self, verb: str, prompt: Prompt, again: Callable[[], Outcome], behind: tuple[int, ...] = ()) -> None:

@@ -82,7 +82,9 @@ def second_pass(backbone: Backbone, ids: Sequence[int], made: int = 0) -> tuple[
     model = backbone.model
     model.set_attn_implementation("eager")
     try:
-        logits = model(input_ids=torch.tensor([list(ids)], device=backbone.device), output_attentions=True, use_cache=False).logits
+        logits = model(
+            input_ids=torch.tensor([list(ids)], device=backbone.device), output_attentions=True, use_cache=False
+        ).logits
     finally:
         model.set_attn_implementation(attention_rows.NAME)
     seconds = time.perf_counter() - started
@@ -104,13 +106,19 @@ class Compared(Struct, frozen=True):
 
 
 @torch.inference_mode()
-def compare_prefill(backbone: Backbone, ids: Sequence[int], steps: Sequence[FastStep] = (), repeats: int = 3) -> dict[str, Compared]:
-    """One pass over a text in full precision, with bfloat16 projections and as these steps compute, in turn; milliseconds: the whole pass.
+def compare_prefill(
+    backbone: Backbone, ids: Sequence[int], steps: Sequence[FastStep] = (), repeats: int = 3
+) -> dict[str, Compared]:
+    """One pass over a text in full precision, with bfloat16 projections and as these steps compute, in turn;
+    milliseconds: the whole pass.
 
     Raises CapabilityError where the network has no such form (other precisions, other layouts).
     """
     if backbone.stepped is None or backbone.model.dtype != torch.float32:
-        raise CapabilityError("The prefill in bfloat16 stands beside the fast step in fp32 only.", "Load the model with model.arithmetic = fp32.")
+        raise CapabilityError(
+            "The prefill in bfloat16 stands beside the fast step in fp32 only.",
+            "Load the model with model.arithmetic = fp32.",
+        )
     text = torch.tensor([list(ids)], device=backbone.device)
     spent: dict[str, list[float]] = {"prefill fp32": [], "prefill bf16": []}
     logits: dict[str, Tensor] = {}
@@ -136,12 +144,15 @@ def _compared(tokens: int, spent: Sequence[float], own: Tensor, mine: Tensor) ->
     """Means over the positions of log-probabilities (T, V)."""
     kl = float((own.exp() * (own - mine)).sum(-1).mean())
     change = float((entropy_of(own) - entropy_of(mine)).abs().mean())
-    return Compared(tokens, statistics.median(spent) * 1e3, kl, change, float((own.argmax(-1) == mine.argmax(-1)).float().mean()))
+    return Compared(
+        tokens, statistics.median(spent) * 1e3, kl, change, float((own.argmax(-1) == mine.argmax(-1)).float().mean())
+    )
 
 
 @torch.inference_mode()
 def compare(ways: Mapping[str, Backbone], ids: Sequence[int], context: int = 16) -> dict[str, Compared]:
-    """Feed a text token by token behind `context` prefilled ones, each token to every way in turn; "transformers" is the reference itself.
+    """Feed a text token by token behind `context` prefilled ones, each token to every way in turn; "transformers" is
+    the reference itself.
 
     Taking turns at each token lets a busy moment of the machine fall on all ways alike.
     """
@@ -163,6 +174,10 @@ def compare(ways: Mapping[str, Backbone], ids: Sequence[int], context: int = 16)
             mine = log_probabilities(logits.reshape(-1))
             own = mine if own is None else own
             change = (entropy_of(own) - entropy_of(mine)).abs()
-            sums[name] += torch.stack([(own.exp() * (own - mine)).sum(), change, (own.argmax() == mine.argmax()).float()]).double().cpu()
+            sums[name] += (
+                torch.stack([(own.exp() * (own - mine)).sum(), change, (own.argmax() == mine.argmax()).float()])
+                .double()
+                .cpu()
+            )
     n = len(ids) - context
     return {name: Compared(n, statistics.median(spent[name]) * 1e3, *(sums[name] / n).tolist()) for name in caches}

@@ -1,7 +1,9 @@
-"""What reading the documents once more costs: the second copy along the engine's own path, beside a plain prefill of as many tokens.
+"""What reading the documents once more costs: the second copy along the engine's own path, beside a plain prefill of as
+many tokens.
 
-Owns: the measurement and its report. Does not own: the plain prefill (models.plain), layouts (prompts.core).
-The path is that of repeat = "auto": a short answer after one copy, then the prompt with two, which finds the first copy in the prefix cache.
+Owns: the measurement and its report. Does not own: the plain prefill (models.plain), layouts (prompts.core). The path
+is that of repeat = "auto": a short answer after one copy, then the prompt with two, which finds the first copy in the
+prefix cache.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ WANT = frozenset({Signal.LOGPROB, Signal.ENTROPY})
 
 
 def bench_repetition(model: LocalModel, composer: Composer, hop: TurnState, *, repeats: int = 5) -> dict[str, Any]:
-    """Seconds until the first word behind two copies, after a probe behind one; and of transformers' prefill of a copy's tokens at the same place.
+    """Seconds until the first word behind two copies, after a probe behind one; and of transformers' prefill of a
+    copy's tokens at the same place.
 
-    Both in turn, medians of `repeats`. `ratio` is the first over the second, the median over neighbours in time (1.0: a copy costs what its tokens
-    cost anyhow). It includes `again_tokens`, computed once more because the probe had others in their place; `again_share`: of a copy's tokens.
+    Both in turn, medians of `repeats`. `ratio` is the first over the second, the median over neighbours in time (1.0: a
+    copy costs what its tokens cost anyhow). It includes `again_tokens`, computed once more because the probe had others
+    in their place; `again_share`: of a copy's tokens.
     """
     one, two = (composer.answer(hop, copies, ()) for copies in (0, 1))
     sent = model.format.render(two).ids

@@ -1,8 +1,10 @@
 """How well and how fast the index finds what a question needs.
 
-Owns: Recall@k and nDCG@k over question files with supporting passages, latency, and the grid from which the defaults were chosen.
+Owns: Recall@k and nDCG@k over question files with supporting passages, latency, and the grid from which the defaults
+were chosen.
 Does not own: the command that shows them (bench), question answering (evals).
-Sources: Recall@k as the share of a question's supporting passages among the first k; nDCG with binary gains, Järvelin and Kekäläinen 2002.
+Sources: Recall@k as the share of a question's supporting passages among the first k; nDCG with binary gains, Järvelin
+and Kekäläinen 2002.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class Latency(Struct, frozen=True):
 def load_corpus(path: Path) -> list[Passage]:
     """Passages of a corpus file, as ingest would store them."""
     return [
-        Passage(document.external_id or document.uri, document.uri, document.title, document.text, 0, len(document.text))
+        Passage(
+            document.external_id or document.uri, document.uri, document.title, document.text, 0, len(document.text)
+        )
         for document, _ in JsonLinesReader().read(path)
     ]
 
@@ -63,7 +67,9 @@ def load_questions(path: Path) -> list[Question]:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     questions = [Question(row["question"], frozenset(_gold(row))) for row in rows]
     if not any(question.gold for question in questions):
-        raise UsageError(f"{path} names no supporting passages.", "A question needs context entries with pid and is_supporting.")
+        raise UsageError(
+            f"{path} names no supporting passages.", "A question needs context entries with pid and is_supporting."
+        )
     return questions
 
 
@@ -75,7 +81,9 @@ def quality(retriever: Retriever, questions: Sequence[Question], k: int = 10) ->
     """Mean Recall@k and nDCG@k over the questions that have supporting passages."""
     return mean_quality(
         [
-            recall_and_ndcg([passage.id for passage in retriever.search(Query(question.text, "question"), k)], question.gold, k)
+            recall_and_ndcg(
+                [passage.id for passage in retriever.search(Query(question.text, "question"), k)], question.gold, k
+            )
             for question in questions
             if question.gold
         ]
@@ -124,13 +132,21 @@ class Cell(Struct, frozen=True):
 
 
 def grid(
-    datasets: Sequence[tuple[Path, Path]], k1s: Sequence[float], bs: Sequence[float], boosts: Sequence[float], language: str = "en", k: int = 10
+    datasets: Sequence[tuple[Path, Path]],
+    k1s: Sequence[float],
+    bs: Sequence[float],
+    boosts: Sequence[float],
+    language: str = "en",
+    k: int = 10,
 ) -> Iterator[Cell]:
     """Every combination on every (corpus, questions) pair; one index in memory each, counted once."""
     from mindchat.corpus.search.memory_index import MemoryIndex
 
     for corpus, file in datasets:
-        questions, base = load_questions(file), MemoryIndex(load_corpus(corpus), None, Analyzer(language), RetrieveSection(links="off"))
+        questions, base = (
+            load_questions(file),
+            MemoryIndex(load_corpus(corpus), None, Analyzer(language), RetrieveSection(links="off")),
+        )
         for k1, b, boost in itertools.product(k1s, bs, boosts):
             index = base.with_section(IndexSection(k1=k1, b=b, title_boost=boost))
             yield Cell(file.name, k1, b, boost, quality(index, questions[::2], k), quality(index, questions[1::2], k))

@@ -1,8 +1,8 @@
 """The index beside other engines over the same passages and questions, in one run on one machine.
 
-Owns: plain Whoosh as its own documentation uses it, and bm25s and tantivy with their defaults, if they are installed; our rankers beside one
-another. Does not own: our own index (index), the command (cli). Every engine gets title and text and answers the first ten ids. The engines
-take turns question by question, so that a busy minute falls on all of them.
+Owns: plain Whoosh as its own documentation uses it, and bm25s and tantivy with their defaults, if they are installed;
+our rankers beside one another. Does not own: our own index (index), the command (cli). Every engine gets title and text
+and answers the first ten ids. The engines take turns question by question, so that a busy minute falls on all of them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class Beside(Struct, frozen=True):
     cpu_p50: float
     """Milliseconds of processor time, which a busy machine does not stretch."""
     index_seconds: float
-    """Everything included that the engine needs to answer; for ours reading, registry, index of record, matrix and names."""
+    """Everything included that the engine needs to answer; for ours reading, registry, index of record, matrix and
+    names.
+    """
     index_cpu_seconds: float
 
 
@@ -105,7 +107,8 @@ def compare(
     limit: int = 0,
     told: Told | None = None,
 ) -> Comparison:
-    """Index the files with ours into an empty registry, then with every other engine; then ask all of them each question in turn.
+    """Index the files with ours into an empty registry, then with every other engine; then ask all of them each
+    question in turn.
 
     `make`: our index with a ranker of search.rankers. `limit`: only the first so many questions of each file (0: all).
     `folder`: an empty one for the others' files.
@@ -122,7 +125,9 @@ def compare(
         woven(registry, index.collection, Analyzer(index.section.language))
     engines = {name: _Engine(_asking(one), clock.spent) for name, one in ours.items()}
     opening = _opening(index, next(iter(asked.values()))[0].text)
-    engines |= _others(list({passage.id: passage for path in corpora for passage in load_corpus(path)}.values()), folder, told)
+    engines |= _others(
+        list({passage.id: passage for path in corpora for passage in load_corpus(path)}.values()), folder, told
+    )
     rows = [row for name, some in asked.items() for row in _asked(name, engines, some, told)]
     for one in ours.values():
         one.close()
@@ -227,7 +232,9 @@ def _ratios(rows: Sequence[Beside]) -> dict[str, float]:
 
 
 def _words(text: str) -> str:
-    """The question without characters that these engines' query parsers take as syntax; their operators are upper-case words."""
+    """The question without characters that these engines' query parsers take as syntax; their operators are upper-case
+    words.
+    """
     return " ".join(re.findall(r"\w+", text)).lower()
 
 

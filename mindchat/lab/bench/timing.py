@@ -38,7 +38,14 @@ def timed(model: LocalModel, prompt: Prompt, tokens: int, want: frozenset[Signal
             cached, total = item.cached, item.total
     seconds = time.perf_counter() - started
     rate = (len(marks) - 1) / (marks[-1] - marks[0]) if len(marks) > 1 else 0.0
-    return {"seconds": seconds, "first": marks[0] if marks else seconds, "rate": rate, "cached": cached, "prompt": total, "ids": ids}
+    return {
+        "seconds": seconds,
+        "first": marks[0] if marks else seconds,
+        "rate": rate,
+        "cached": cached,
+        "prompt": total,
+        "ids": ids,
+    }
 
 
 def threads() -> int:

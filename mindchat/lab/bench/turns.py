@@ -1,7 +1,8 @@
 """Whole turns of the engine with the prefix cache and without it, call by call in turn.
 
-Owns: recording turns, making their calls again, the account of what was shared and what was reused. Does not own: the engine, its plug-ins, the
-cache. What a prompt truly shares is counted from what the cache's lines have held so far, so an eviction shows as reuse below 1.
+Owns: recording turns, making their calls again, the account of what was shared and what was reused. Does not own: the
+engine, its plug-ins, the cache. What a prompt truly shares is counted from what the cache's lines have held so far, so
+an eviction shows as reuse below 1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ FIXED = frozenset({"template", "instruction", "exemplar"})
 
 
 class Unseen:
-    """A retriever that brings the best passages which it has not brought yet, so that every hop of a recorded turn has new ones."""
+    """A retriever that brings the best passages which it has not brought yet, so that every hop of a recorded turn has
+    new ones.
+    """
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
@@ -100,7 +103,9 @@ class Made(Struct, frozen=True):
 
 
 def replay(model: LocalModel, turns: Sequence[Turn]) -> list[list[Made]]:
-    """The calls of each turn, with one cache for all turns, and each beside itself without any; who begins changes from call to call."""
+    """The calls of each turn, with one cache for all turns, and each beside itself without any; who begins changes from
+    call to call.
+    """
     from mindchat.models.network.kv_cache import Line, PrefixStore, shared
 
     computed: list[tuple[int, ...]] = []
@@ -121,7 +126,10 @@ def replay(model: LocalModel, turns: Sequence[Turn]) -> list[list[Made]]:
                 limit = len(call.ids) - (call.verb != "attention")  # the last token is computed for its logits
                 held = min(max((shared(call.ids, ids) for ids in computed), default=0), limit)
                 ways = {"with": reused, "without": none}
-                ran = {way: _run(model, call, ways[way]) for way in (("with", "without") if number % 2 else ("without", "with"))}
+                ran = {
+                    way: _run(model, call, ways[way])
+                    for way in (("with", "without") if number % 2 else ("without", "with"))
+                }
                 made[-1].append(_made(call, held, *ran["with"], *ran["without"]))
                 number += 1
     finally:
@@ -138,18 +146,32 @@ def _run(model: LocalModel, call: Call, store: PrefixStore) -> tuple[Outcome, fl
     return outcome, time.perf_counter() - began, model.usage()[1]
 
 
-def _made(call: Call, held: int, own: Outcome, seconds: float, cached: int, bare: Outcome, seconds_without: float, _: int) -> Made:
+def _made(
+    call: Call, held: int, own: Outcome, seconds: float, cached: int, bare: Outcome, seconds_without: float, _: int
+) -> Made:
     free = [origin not in FIXED for origin in call.origins]
     same = own.said == bare.said
-    return Made(len(call.ids), held, cached, sum(free), sum(free[:cached]), own.first, seconds, bare.first, seconds_without, same)
+    return Made(
+        len(call.ids),
+        held,
+        cached,
+        sum(free),
+        sum(free[:cached]),
+        own.first,
+        seconds,
+        bare.first,
+        seconds_without,
+        same,
+    )
 
 
 def bench_turns(model: LocalModel, turns: Sequence[Turn]) -> dict[str, Any]:
-    """The report of a conversation: of all turns together, and of how the last one begins. Shares are of prompt tokens, speeds without/with.
+    """The report of a conversation: of all turns together, and of how the last one begins. Shares are of prompt tokens,
+    speeds without/with.
 
-    `same_text` is expected where steps and prefill compute alike. Where int8 steps stand beside a prefill in another format it was seen to fail:
-    kept words stand in the cache as int8 computed them, while without reuse prefill computes them anew in its own format.
-    `calls_with_other_text` counts the calls that differ.
+    `same_text` is expected where steps and prefill compute alike. Where int8 steps stand beside a prefill in another
+    format it was seen to fail: kept words stand in the cache as int8 computed them, while without reuse prefill
+    computes them anew in its own format. `calls_with_other_text` counts the calls that differ.
     """
     made = replay(model, turns)
     every = [each for calls in made for each in calls]
@@ -176,9 +198,15 @@ def bench_turns(model: LocalModel, turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def _account(made: Sequence[Made]) -> dict[str, Any]:
-    read, shared, cached = (sum(values) for values in zip(*((each.prompt, each.shared, each.cached) for each in made), strict=True))
+    read, shared, cached = (
+        sum(values) for values in zip(*((each.prompt, each.shared, each.cached) for each in made), strict=True)
+    )
     most = [each for each in made if each.shared >= 0.6 * each.prompt]
-    free, seconds, without = sum(m.free for m in made), sum(m.seconds for m in made), sum(m.seconds_without for m in made)
+    free, seconds, without = (
+        sum(m.free for m in made),
+        sum(m.seconds for m in made),
+        sum(m.seconds_without for m in made),
+    )
     return {
         "prompt_tokens": read,
         "shared_tokens": shared,
@@ -191,7 +219,9 @@ def _account(made: Sequence[Made]) -> dict[str, Any]:
         "speed": without / seconds,
         "calls_60_percent_shared": len(most),
         "speed_where_60_percent_is_shared": _ratio([m.seconds_without for m in most], [m.seconds for m in most]),
-        "first_token_speed_where_60_percent_is_shared": _ratio([m.first_without for m in most], [m.first for m in most]),
+        "first_token_speed_where_60_percent_is_shared": _ratio(
+            [m.first_without for m in most], [m.first for m in most]
+        ),
         "same_text": all(m.same for m in made),
         "calls_with_other_text": sum(not m.same for m in made),
     }

@@ -1,8 +1,9 @@
 """What a model claims about facts that are known, right and wrong: the material of a calibration.
 
-Owns: single-hop questions from gold triples, the model's answers as memory would have stored them, labelling. Does not own: fitting
-(calibrate.py), grounding and verifying (grounding.py, verification.py), the growing file that lets a cut run go on (json_lines.py).
-The claims are the model's own answers, grounded and verified as in learn(): the distribution that memory will meet.
+Owns: single-hop questions from gold triples, the model's answers as memory would have stored them, labelling. Does not
+own: fitting (calibrate.py), grounding and verifying (grounding.py, verification.py), the growing file that lets a cut
+run go on (json_lines.py). The claims are the model's own answers, grounded and verified as in learn(): the distribution
+that memory will meet.
 """
 
 from __future__ import annotations
@@ -81,9 +82,14 @@ def read_triples(path: Path) -> list[Triple]:
                 triples += _of_question(row, spare)
                 spare = _passages(row)[:_OTHERS]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.", "Calibration needs a 2WikiMultihopQA file with meta.evidences.") from error
+        raise UsageError(
+            f"{path} cannot be read: {error}.", "Calibration needs a 2WikiMultihopQA file with meta.evidences."
+        ) from error
     if not triples:
-        raise UsageError(f"{path.name} has no triple that memory's relations cover.", "Calibration needs a 2WikiMultihopQA file with meta.evidences.")
+        raise UsageError(
+            f"{path.name} has no triple that memory's relations cover.",
+            "Calibration needs a 2WikiMultihopQA file with meta.evidences.",
+        )
     return triples
 
 
@@ -92,7 +98,9 @@ def _passages(row: dict[str, Any]) -> list[Passage]:
 
 
 def _of_question(row: dict[str, Any], spare: Sequence[Passage]) -> Iterator[Triple]:
-    """Every slot of a question that a passage about its subject may fill, with others beside it: the question's own, else those of the last one."""
+    """Every slot of a question that a passage about its subject may fill, with others beside it: the question's own,
+    else those of the last one.
+    """
     gold: dict[tuple[str, str], list[str]] = {}
     for subject, relation, value in row.get("meta", {}).get("evidences", ()):
         try:
@@ -109,23 +117,32 @@ def _of_question(row: dict[str, Any], spare: Sequence[Passage]) -> Iterator[Trip
 
 
 def claim_of(triple: Triple, ask: Ask) -> Labelled | str:
-    """Ask for the triple's value as a hop would, and judge what memory would have stored; the reason if it would have stored nothing."""
+    """Ask for the triple's value as a hop would, and judge what memory would have stored; the reason if it would have
+    stored nothing.
+    """
     slot = parse(find_predicate(triple.predicate).question(triple.subject))
     if slot is None:
         return "no_slot"
-    answer = ask.complete(_prompt(triple, slot.predicate.question(slot.subject)), max_tokens=_TOKENS, kind="calibrate", stop=("\n",))
+    answer = ask.complete(
+        _prompt(triple, slot.predicate.question(slot.subject)), max_tokens=_TOKENS, kind="calibrate", stop=("\n",)
+    )
     grounded, reason = ground(slot, answer, triple.passages)
     if grounded is None:
         return reason
     if reversed_in_text(grounded):
         return "reversed"
     stated = verify(ask, grounded)
-    signals = msgspec.structs.replace(answer_signals(answer, grounded.answer), p_true=stated.p_true, margin=stated.margin)
+    signals = msgspec.structs.replace(
+        answer_signals(answer, grounded.answer), p_true=stated.p_true, margin=stated.margin
+    )
     return Labelled(triple.question, features(grounded, signals), _right(grounded, triple))
 
 
 def _prompt(triple: Triple, question: str) -> Prompt:
-    segments = [Text(f"{passage.title}: {passage.text[:_PASSAGE]}\n\n", origin="passage", passage=passage.id) for passage in triple.passages]
+    segments = [
+        Text(f"{passage.title}: {passage.text[:_PASSAGE]}\n\n", origin="passage", passage=passage.id)
+        for passage in triple.passages
+    ]
     ask = Text(f"Question: {question}\nAnswer with a few words from the passages only.", origin="question")
     return Prompt((Message("user", (*segments, ask)), Message("assistant", (Text("Answer:"),))))
 
@@ -142,7 +159,9 @@ def _right(grounded: Grounded, triple: Triple) -> bool:
 
 
 def _key(triple: Triple) -> str:
-    text = "|".join([_VERSION, *FEATURES, triple.question, triple.subject, triple.predicate, *(p.id for p in triple.passages)])
+    text = "|".join(
+        [_VERSION, *FEATURES, triple.question, triple.subject, triple.predicate, *(p.id for p in triple.passages)]
+    )
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
@@ -155,10 +174,11 @@ def collect(
     progress: Callable[[int, int], None] | None = None,
     keep: Path | None = None,
 ) -> tuple[list[Labelled], dict[str, int]]:
-    """Labelled claims of up to `limit` triples, chosen by seed, and why the others gave none. `progress` is told (asked, of).
+    """Labelled claims of up to `limit` triples, chosen by seed, and why the others gave none. `progress` is told
+    (asked, of).
 
-    `keep`: a file of what was asked so far; it is taken up where it ends. Raises UsageError for a file that holds something else,
-    IndexLockedError if another process fills it, ResourceError if it cannot be written.
+    `keep`: a file of what was asked so far; it is taken up where it ends. Raises UsageError for a file that holds
+    something else, IndexLockedError if another process fills it, ResourceError if it cannot be written.
     """
     chosen = list(triples)
     random.Random(seed).shuffle(chosen)
@@ -170,7 +190,10 @@ def collect(
         if keep is not None:
             private(keep.parent)
             lines = stack.enter_context(appending(keep, "Wait for it."))
-            known = {kept.key: kept for kept in read(keep, Kept, "a claim", "Delete the file and calibrate without --resume.")}
+            known = {
+                kept.key: kept
+                for kept in read(keep, Kept, "a claim", "Delete the file and calibrate without --resume.")
+            }
         for number, triple in enumerate(chosen, 1):
             key = _key(triple)
             if (kept := known.get(key)) is None:

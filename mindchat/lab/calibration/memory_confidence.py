@@ -1,8 +1,8 @@
 """Fitting the confidence of a model's facts on questions whose answers are known, and the file that the gate reads.
 
-Owns: logistic regression, the threshold, the reliability curve. Does not own: the claims (memory_claims.py), the features and the file's form
-(confidence.py), the command line.
-Reported numbers are out of fold (five folds over questions, not claims); the shipped weights are fitted on all.
+Owns: logistic regression, the threshold, the reliability curve. Does not own: the claims (memory_claims.py), the
+features and the file's form (confidence.py), the command line. Reported numbers are out of fold (five folds over
+questions, not claims); the shipped weights are fitted on all.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from mindchat.storage.atomic import write_atomic
 from mindchat.storage.clock import now
 
 _FOLDS, _RIDGE, _BINS = 5, 10.0, 10
-"""The penalty weighs like a few claims: with the tens of claims that a slow machine collects, eight features would be fitted to single wrong ones."""
+"""The penalty weighs like a few claims: with the tens of claims that a slow machine collects, eight features would be
+fitted to single wrong ones.
+"""
 _LEAST = 30
 
 
@@ -47,7 +49,8 @@ class Calibrated(Result, frozen=True):
         c = self.calibration
         lines = [
             f"{c.model}: {c.examples} claims from {self.asked} questions, {self.right:.0%} true",
-            "not stored: " + (", ".join(f"{name.replace('_', ' ')} {n}" for name, n in sorted(self.refused.items())) or "none"),
+            "not stored: "
+            + (", ".join(f"{name.replace('_', ' ')} {n}" for name, n in sorted(self.refused.items())) or "none"),
             f"served from confidence {c.active:.2f}: {self.served:.0%} of the claims, {self.wrong:.1%} of those wrong",
             f"expected calibration error {c.ece:.3f} · Brier {c.brier:.3f} (out of fold)",
             "confidence   true   claims",
@@ -58,11 +61,15 @@ class Calibrated(Result, frozen=True):
 
 
 def fit(claims: Sequence[Labelled], model: str, *, target: float = 0.05) -> tuple[Calibration, float, float]:
-    """(calibration, share served, share wrong among served). `target`: accepted share of wrong facts. Raises UsageError under 30 claims."""
+    """(calibration, share served, share wrong among served). `target`: accepted share of wrong facts. Raises UsageError
+    under 30 claims.
+    """
     import numpy as np
 
     if len(claims) < _LEAST:
-        raise UsageError(f"Only {len(claims)} usable claims; a calibration needs {_LEAST}.", "Give a larger file or a higher --n.")
+        raise UsageError(
+            f"Only {len(claims)} usable claims; a calibration needs {_LEAST}.", "Give a larger file or a higher --n."
+        )
     x = np.array([[claim.features[name] for name in FEATURES] for claim in claims])
     y = np.array([float(claim.right) for claim in claims])
     questions = sorted({claim.question for claim in claims})
@@ -93,7 +100,9 @@ def fit(claims: Sequence[Labelled], model: str, *, target: float = 0.05) -> tupl
 
 
 def _regress(x: Any, y: Any) -> tuple[Any, float]:
-    """Ridge logistic regression by Newton's method on standardised features; (weights, bias) in the features' own units."""
+    """Ridge logistic regression by Newton's method on standardised features; (weights, bias) in the features' own
+    units.
+    """
     import numpy as np
 
     mean, scale = x.mean(axis=0), x.std(axis=0)
@@ -111,7 +120,9 @@ def _regress(x: Any, y: Any) -> tuple[Any, float]:
     return weights, float(beta[-1] - weights @ mean)
 
 
-def reliability(confidences: Sequence[float], truths: Sequence[float], bins: int = _BINS) -> tuple[list[tuple[float, float, int]], float]:
+def reliability(
+    confidences: Sequence[float], truths: Sequence[float], bins: int = _BINS
+) -> tuple[list[tuple[float, float, int]], float]:
     """((mean confidence, share true, count) of each bin that is not empty, expected calibration error)."""
     members: dict[int, list[int]] = {}
     for i, confidence in enumerate(confidences):
@@ -119,7 +130,13 @@ def reliability(confidences: Sequence[float], truths: Sequence[float], bins: int
     curve = []
     for key in sorted(members):
         inside = members[key]
-        curve.append((sum(confidences[i] for i in inside) / len(inside), sum(truths[i] for i in inside) / len(inside), len(inside)))
+        curve.append(
+            (
+                sum(confidences[i] for i in inside) / len(inside),
+                sum(truths[i] for i in inside) / len(inside),
+                len(inside),
+            )
+        )
     return curve, sum(abs(sure - true) * count for sure, true, count in curve) / max(1, len(confidences))
 
 
@@ -147,9 +164,11 @@ def calibrate(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Calibrated:
-    """`mindchat calibrate memory`: two model calls a triple; writes calibration/memory-MODEL.json under `folder` (where memory.db is).
+    """`mindchat calibrate memory`: two model calls a triple; writes calibration/memory-MODEL.json under `folder` (where
+    memory.db is).
 
-    What was asked stands beside it as memory-MODEL.claims.jsonl; `resume` takes that up (with a larger limit too), otherwise it starts anew.
+    What was asked stands beside it as memory-MODEL.claims.jsonl; `resume` takes that up (with a larger limit too),
+    otherwise it starts anew.
     """
     triples, file = read_triples(path), calibration_file(folder, model)
     private(file.parent)

@@ -1,4 +1,5 @@
 """Commands of the laboratory: eval, bench, probe, calibrate.
 
-Owns: flags and output of these commands. Does not own: the experiments themselves (lab.evals, lab.bench, lab.probes, lab.calibration).
+Owns: flags and output of these commands. Does not own: the experiments themselves (lab.evals, lab.bench, lab.probes,
+lab.calibration).
 """

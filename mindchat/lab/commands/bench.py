@@ -58,12 +58,15 @@ import os
 os._exit(0)  # unloading torch takes seconds
 """
 LOADS = {
-    "torch and transformers imported": ["-c", "import torch; from transformers import AutoModelForCausalLM, AutoTokenizer, AttentionInterface"],
+    "torch and transformers imported": [
+        "-c",
+        "import torch; from transformers import AutoModelForCausalLM, AutoTokenizer, AttentionInterface",
+    ],
     "model ready": ["-c", _READY + _LEAVE],
     "first prompt read": ["-c", _READY + _READ + _LEAVE],
 }
-"""The same with `--load`: what any program with these libraries pays, ours with the model ready for a prompt, and with a short one read: weights
-that are arranged after the load are waited for.
+"""The same with `--load`: what any program with these libraries pays, ours with the model ready for a prompt, and with
+a short one read: weights that are arranged after the load are waited for.
 """
 
 
@@ -99,16 +102,24 @@ def _start(arguments: Sequence[str]) -> float:
 
 @app.command()
 def retrieve(
-    corpora: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Corpus files (.jsonl): id, title and text a line.")],
+    corpora: Annotated[
+        list[Path], typer.Argument(metavar="CORPUS...", help="Corpus files (.jsonl): id, title and text a line.")
+    ],
     questions: Annotated[
         list[Path],
-        typer.Option("--questions", metavar="FILE", help="Questions that name their supporting passages; may be given again."),
+        typer.Option(
+            "--questions", metavar="FILE", help="Questions that name their supporting passages; may be given again."
+        ),
     ],
-    limit: Annotated[int, typer.Option("-n", min=0, help="Only the first so many questions of each file; 0: all.")] = 200,
+    limit: Annotated[
+        int, typer.Option("-n", min=0, help="Only the first so many questions of each file; 0: all.")
+    ] = 200,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Search with and without links, and by PageRank, beside plain Whoosh (bm25s and tantivy, if installed); needs no model."""
+    """Search with and without links, and by PageRank, beside plain Whoosh (bm25s and tantivy, if installed); needs no
+    model.
+    """
     import tempfile
 
     import msgspec
@@ -146,15 +157,23 @@ def decode(
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of each kind; the median counts.")] = 3,
     lengths: Annotated[str, typer.Option("--lengths", metavar="N[,N…]", help="Prompt lengths in tokens.")] = "500,1500",
     gguf: Annotated[
-        Path | None, typer.Option("--gguf", metavar="FILE", help="The model's GGUF file, for llama.cpp beside it (MINDCHAT_LLAMA_GGUF).")
+        Path | None,
+        typer.Option(
+            "--gguf", metavar="FILE", help="The model's GGUF file, for llama.cpp beside it (MINDCHAT_LLAMA_GGUF)."
+        ),
     ] = None,
     llama_python: Annotated[
-        str, typer.Option("--llama-python", metavar="PYTHON", help="An interpreter that has llama-cpp-python (MINDCHAT_LLAMA_PYTHON).")
+        str,
+        typer.Option(
+            "--llama-python", metavar="PYTHON", help="An interpreter that has llama-cpp-python (MINDCHAT_LLAMA_PYTHON)."
+        ),
     ] = "",
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Generation with all signals, beside generate() without any, a second pass with attentions, and llama.cpp on the same file."""
+    """Generation with all signals, beside generate() without any, a second pass with attentions, and llama.cpp on the
+    same file.
+    """
     from mindchat.lab import bench
     from mindchat.lab.bench import llama
 
@@ -169,7 +188,17 @@ def decode(
         return
     with llama.Llama(found, threads=bench.threads(), window=max(sizes) + tokens + 512) as other:
         report = measure(llama=other)
-    show({**report, "llama_cpp": {"version": other.version, "file": found.file.name, "same_weights": _is_source(loaded.id, found.file)}}, json)
+    show(
+        {
+            **report,
+            "llama_cpp": {
+                "version": other.version,
+                "file": found.file.name,
+                "same_weights": _is_source(loaded.id, found.file),
+            },
+        },
+        json,
+    )
 
 
 def _is_source(model: str, gguf: Path) -> bool | None:
@@ -194,19 +223,32 @@ def _is_source(model: str, gguf: Path) -> bool | None:
 def cache(
     model: options.ModelName = None,
     tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens written per call.")] = 32,
-    turns: Annotated[Path | None, typer.Option("--turns", metavar="FILE", help="Events of recorded turns (.jsonl) to use instead.")] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Measurements of a second copy's cost; the median counts.")] = 5,
+    turns: Annotated[
+        Path | None, typer.Option("--turns", metavar="FILE", help="Events of recorded turns (.jsonl) to use instead.")
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Measurements of a second copy's cost; the median counts.")
+    ] = 5,
     live: Annotated[
-        bool, typer.Option("--recorded/--composed", help="Record real turns of this model first; else calls composed in their likeness.")
+        bool,
+        typer.Option(
+            "--recorded/--composed",
+            help="Record real turns of this model first; else calls composed in their likeness.",
+        ),
     ] = True,
     scores: Annotated[
-        list[Path] | None, typer.Option("--f1-of", metavar="DIR", help="Evaluation folders whose arms' F1 stands beside the layouts.")
+        list[Path] | None,
+        typer.Option("--f1-of", metavar="DIR", help="Evaluation folders whose arms' F1 stands beside the layouts."),
     ] = None,
-    only_copy: Annotated[bool, typer.Option("--only-copy", help="Only what a second copy of the documents costs.")] = False,
+    only_copy: Annotated[
+        bool, typer.Option("--only-copy", help="Only what a second copy of the documents costs.")
+    ] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """A five-hop question under each layout, and second turns, with reuse and without; what a second copy of the documents costs."""
+    """A five-hop question under each layout, and second turns, with reuse and without; what a second copy of the
+    documents costs.
+    """
     from mindchat.lab import bench
     from mindchat.lab.bench import turns as turns_of
     from mindchat.lab.bench.repetition import bench_repetition
@@ -223,13 +265,17 @@ def cache(
     if recorded is None:
         narrator.progress("a second copy, beside a plain prefill of its tokens")
         composer, passages = _laid(config)
-        found["a second copy"] = bench_repetition(loaded, composer, TurnState(0, QUESTION, passages=passages[:6]), repeats=repeats)
+        found["a second copy"] = bench_repetition(
+            loaded, composer, TurnState(0, QUESTION, passages=passages[:6]), repeats=repeats
+        )
     if recorded is None and live and not only_copy:
         for name, conversation in bench_turns.conversations(config, loaded, narrator.progress):
             narrator.progress(f"{name}: with reuse and without")
             found[name] = turns_of.bench_turns(loaded, conversation)
     composed = not (only_copy or live)
-    calls, fixed = ({"recorded": recorded}, ()) if recorded is not None else _calls(config, loaded) if composed else ({}, ())
+    calls, fixed = (
+        ({"recorded": recorded}, ()) if recorded is not None else _calls(config, loaded) if composed else ({}, ())
+    )
     for name, prompts in calls.items():
         narrator.progress(f"{name}: {len(prompts)} calls, twice")
         found[name] = bench.bench_cache(loaded, prompts, tokens=tokens, fixed=fixed)
@@ -243,11 +289,24 @@ def _calls(config: Config, model: Any) -> tuple[dict[str, list[Prompt]], Sequenc
     from mindchat.models.network.kv_cache import shared
 
     composer, passages = _laid(config)
-    first, second = (model.format.render(composer.reasoning(TurnState(0, question), (), ())).ids for question in ("One?", "Two?"))
+    first, second = (
+        model.format.render(composer.reasoning(TurnState(0, question), (), ())).ids for question in ("One?", "Two?")
+    )
     turn = (QUESTION, "The director was born in Vienna.")
     followed = [composer.reasoning(TurnState(0, turn[0], passages=passages[:6]), (), ())]
-    followed.append(Prompt((*followed[0].messages, Message("assistant", (Text(turn[1]),)), Message("user", (Text("And when?", "question"),)))))
-    rows = {f"five hops, documents {['once', 'twice'][copies]}": bench.five_hops(composer, model, passages, copies) for copies in (0, 1)}
+    followed.append(
+        Prompt(
+            (
+                *followed[0].messages,
+                Message("assistant", (Text(turn[1]),)),
+                Message("user", (Text("And when?", "question"),)),
+            )
+        )
+    )
+    rows = {
+        f"five hops, documents {['once', 'twice'][copies]}": bench.five_hops(composer, model, passages, copies)
+        for copies in (0, 1)
+    }
     return {**rows, "a second turn": followed}, first[: shared(first, second)]
 
 
@@ -257,7 +316,10 @@ def _laid(config: Config) -> tuple[Any, tuple[Passage, ...]]:
     from mindchat.prompts import COMPOSERS
 
     texts = [text for text in _text().split("\n\n") if len(text) > 200 and ". " in text]
-    passages = tuple(Passage(f"p{i}", f"demo/{i}", f"Document {i}", text, 0, len(text), rank=i) for i, text in enumerate(texts[:12], 1))
+    passages = tuple(
+        Passage(f"p{i}", f"demo/{i}", f"Document {i}", text, 0, len(text), rank=i)
+        for i, text in enumerate(texts[:12], 1)
+    )
     return wiring.plug(COMPOSERS, config.layout.role, "role")(config), passages
 
 

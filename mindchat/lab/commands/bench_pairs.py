@@ -1,6 +1,7 @@
 """`mindchat bench pairs`: the fast arithmetic beside full precision over questions whose answers are known.
 
-Owns: its flags, loading both models, the peak of memory in a process of its own each. Does not own: asking and comparing (evals.pairs).
+Owns: its flags, loading both models, the peak of memory in a process of its own each. Does not own: asking and
+comparing (evals.pairs).
 """
 
 from __future__ import annotations
@@ -40,16 +41,32 @@ os._exit(0)  # unloading torch takes seconds
 
 
 def pairs(
-    questions: Annotated[Path, typer.Argument(metavar="DATASET.jsonl", exists=True, dir_okay=False, help="Questions with their gold passages.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.jsonl", dir_okay=False, help="Where every pair is kept; the same file goes on.")],
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATASET.jsonl", exists=True, dir_okay=False, help="Questions with their gold passages."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE.jsonl", dir_okay=False, help="Where every pair is kept; the same file goes on."
+        ),
+    ],
     model: options.ModelName = None,
     n: Annotated[int, typer.Option("-n", min=1, help="The first so many questions.")] = 40,
-    arithmetic: Annotated[str, typer.Option("--arithmetic", help="What is held against fp32: auto, fp16, int8 or bf16.")] = "auto",
-    peak: Annotated[bool, typer.Option("--peak/--no-peak", help="Measure peak memory, with one more start of each.")] = True,
+    arithmetic: Annotated[
+        str, typer.Option("--arithmetic", help="What is held against fp32: auto, fp16, int8 or bf16.")
+    ] = "auto",
+    peak: Annotated[
+        bool, typer.Option("--peak/--no-peak", help="Measure peak memory, with one more start of each.")
+    ] = True,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Short answers in fp32 and in the fast arithmetic, question by question in turn: identity, F1, entropies, speed, memory."""
+    """Short answers in fp32 and in the fast arithmetic, question by question in turn: identity, F1, entropies, speed,
+    memory.
+    """
     import itertools
 
     from mindchat import wiring
@@ -59,11 +76,17 @@ def pairs(
 
     options.one_of("arithmetic", ("auto", "fp16", "int8", "bf16"), arithmetic)
     items = list(itertools.islice(datasets.load(questions), n))
-    setups = {name: load([*(sets or []), f"model.arithmetic={name}"], {"model.name": model}) for name in (BASE, arithmetic)}
+    setups = {
+        name: load([*(sets or []), f"model.arithmetic={name}"], {"model.name": model}) for name in (BASE, arithmetic)
+    }
     options.check_names(setups[BASE])
     narrator, cancel, started = Narrator(), Cancel(), time.monotonic()
     models = {name: _loaded(setup, narrator) for name, setup in setups.items()}
-    about = {"model": models[BASE].id, "computes": {name: _computes(each) for name, each in models.items()}, "versions": bench.versions()}
+    about = {
+        "model": models[BASE].id,
+        "computes": {name: _computes(each) for name, each in models.items()},
+        "versions": bench.versions(),
+    }
     config = setups[BASE].config
     composer = wiring.plug(COMPOSERS, config.layout.role, "role")(config)
     found = []
@@ -73,7 +96,9 @@ def pairs(
                 found.append(pair)
                 narrator.progress(meter(len(found), len(items), started, " questions"))
         except Interrupted as error:
-            raise Interrupted("The run was interrupted.", "Every finished pair is kept; the same command goes on.") from error
+            raise Interrupted(
+                "The run was interrupted.", "Every finished pair is kept; the same command goes on."
+            ) from error
     longest = max((pairs.prompt_for(item, composer) for item in items), key=models[BASE].count)
     models.clear()
     report = {**about, **pairs.summarise(found, BASE, arithmetic)}
@@ -101,7 +126,11 @@ def _peak(setup: Setup, prompt: Any, narrator: Narrator) -> int:
 
     section = setup.config.model
     narrator.progress(f"memory: {section.arithmetic}")
-    chosen = [f"model.name={section.name}", f"model.arithmetic={section.arithmetic}", f"model.threads={section.threads}"]
+    chosen = [
+        f"model.name={section.name}",
+        f"model.arithmetic={section.arithmetic}",
+        f"model.threads={section.threads}",
+    ]
     return _measured(["-c", _PEAK, *chosen], msgspec.json.encode(prompt))
 
 

@@ -1,6 +1,7 @@
 """Recorded turns for `mindchat bench cache`: which conversations, over which documents, under which layouts.
 
-Owns: the questions, the settings that make a turn long, the F1 that stands beside a layout. Does not own: recording and replaying (bench.turns).
+Owns: the questions, the settings that make a turn long, the F1 that stands beside a layout. Does not own: recording and
+replaying (bench.turns).
 """
 
 from __future__ import annotations
@@ -14,21 +15,32 @@ from msgspec.structs import replace
 from mindchat.config import Config
 from mindchat.values import Passage
 
-QUESTION = "What was the title of the novel published in 1966 by the director of the Dorian Gray film in which Hurd Hatfield plays the title role?"
+QUESTION = (
+    "What was the title of the novel published in 1966 by the director of the Dorian Gray film in which Hurd Hatfield"
+    " plays the title role?"
+)
 FOLLOW_UP = "In which year was the director of the Dorian Gray film born?"
 LISTS = (
-    "Which of these directors was born first: the director of Winter Light, of Rooster Cogburn, of Under the Sun of Rome, of Vacanze a Ischia "
-    "or of The Colossus of Rhodes?",
-    "Who directed The Seventh Seal, who directed True Grit, who directed Romeo and Juliet, who directed Vacanze a Ischia, and who directed "
-    "The Colossus of Rhodes?",
+    (
+        "Which of these directors was born first: the director of Winter Light, of Rooster Cogburn, of Under the Sun of"
+        " Rome, of Vacanze a Ischia or of The Colossus of Rhodes?"
+    ),
+    (
+        "Who directed The Seventh Seal, who directed True Grit, who directed Romeo and Juliet, who directed Vacanze a"
+        " Ischia, and who directed The Colossus of Rhodes?"
+    ),
 )
-"""Questions that ask for five things: the default model, which ends questions of the demo after four hops or fewer, makes five of these."""
+"""Questions that ask for five things: the default model, which ends questions of the demo after four hops or fewer,
+makes five of these.
+"""
 LAYOUTS: tuple[tuple[str, int], ...] = (("paper", 0), ("paper", 1), ("docs_first", 0), ("docs_first", 1))
 """layout.order and layout.repeat of the rows of a five-hop question."""
 HOPS = 5
 
 
-def conversations(config: Config, model: Any, told: Callable[[str], None] = lambda what: None) -> Iterator[tuple[str, list[Any]]]:
+def conversations(
+    config: Config, model: Any, told: Callable[[str], None] = lambda what: None
+) -> Iterator[tuple[str, list[Any]]]:
     """Name and recorded turns of each row; a row is recorded when it is asked for. `told` hears what is being recorded."""
     from mindchat.corpus.search.memory_index import MemoryIndex
     from mindchat.lab.bench.turns import Same, Unseen
@@ -49,7 +61,10 @@ def conversations(config: Config, model: Any, told: Callable[[str], None] = lamb
     for order in ("paper", "docs_first"):
         once = _laid(config, "once", order, 0)
         told(f"recording: once, {order}")
-        yield f"second turn: once, same documents, {order}", _recorded(once, model, Same(passages[:4]), [QUESTION, FOLLOW_UP])
+        yield (
+            f"second turn: once, same documents, {order}",
+            _recorded(once, model, Same(passages[:4]), [QUESTION, FOLLOW_UP]),
+        )
 
 
 def _name(order: str, copies: int) -> str:
@@ -57,7 +72,9 @@ def _name(order: str, copies: int) -> str:
 
 
 def five_hops(config: Config, order: Any, copies: int) -> Config:
-    """Policy mind with a threshold of zero and without anchors: every sentence with an uncertain word triggers, until max_hops."""
+    """Policy mind with a threshold of zero and without anchors: every sentence with an uncertain word triggers, until
+    max_hops.
+    """
     laid = _laid(config, "mind", order, copies)
     return replace(
         laid,
@@ -68,7 +85,9 @@ def five_hops(config: Config, order: Any, copies: int) -> Config:
 
 
 def _longest(config: Config, model: Any, retriever: Callable[[], Any]) -> list[Any]:
-    """The first question of the demo that takes this model five hops, else the one with the most: two repeated sub-queries end a turn early."""
+    """The first question of the demo that takes this model five hops, else the one with the most: two repeated
+    sub-queries end a turn early.
+    """
     best: list[Any] = []
     for question in candidates():
         found = _recorded(config, model, retriever(), [question])
@@ -87,7 +106,11 @@ def candidates() -> list[str]:
 
     lines = packaged("corpora", "demo", "questions.jsonl").read_bytes().splitlines()
     rows = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines if line.strip()]
-    return [*LISTS, QUESTION, *(row["question"] for row in rows if row["type"] == "compositional" and row["question"] != QUESTION)]
+    return [
+        *LISTS,
+        QUESTION,
+        *(row["question"] for row in rows if row["type"] == "compositional" and row["question"] != QUESTION),
+    ]
 
 
 def _laid(config: Config, policy: str, order: Any, copies: int) -> Config:
@@ -113,15 +136,23 @@ def demo_passages() -> list[Passage]:
     from mindchat.paths import packaged
 
     found = []
-    for rank, file in enumerate(sorted(packaged("corpora", "demo").rglob("*.md"), key=lambda f: (f.parent.name != "films", f.name)), 1):
+    for rank, file in enumerate(
+        sorted(packaged("corpora", "demo").rglob("*.md"), key=lambda f: (f.parent.name != "films", f.name)), 1
+    ):
         title, _, body = file.read_text(encoding="utf-8").partition("\n")
         text = body.strip()
-        found.append(Passage(f"p{rank}", f"{file.parent.name}/{file.stem}", title.removeprefix("# "), text, 0, len(text), rank=rank))
+        found.append(
+            Passage(
+                f"p{rank}", f"{file.parent.name}/{file.stem}", title.removeprefix("# "), text, 0, len(text), rank=rank
+            )
+        )
     return found
 
 
 def layout_scores(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """F1 (points, with interval) of every arm of these evaluation folders, with its layout: what stands beside the seconds of a layout."""
+    """F1 (points, with interval) of every arm of these evaluation folders, with its layout: what stands beside the
+    seconds of a layout.
+    """
     from mindchat.lab.evals import report
 
     found = report.build(folders)

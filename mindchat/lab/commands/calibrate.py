@@ -1,6 +1,8 @@
-"""`mindchat calibrate rind` and `mindchat calibrate memory`: thresholds that fit a model, written where the engine and memory look for them.
+"""`mindchat calibrate rind` and `mindchat calibrate memory`: thresholds that fit a model, written where the engine and
+memory look for them.
 
-Owns: their flags, asking the questions, progress. Does not own: the fits (policies.calibrate, memory.calibrate), sessions and models (wiring).
+Owns: their flags, asking the questions, progress. Does not own: the fits (policies.calibrate, memory.calibrate),
+sessions and models (wiring).
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from mindchat.text.clean import clean_line
 
 app = sub_app("Fit thresholds to a model.")
 
-DataSet = Annotated[Path, typer.Argument(metavar="DATASET.jsonl", exists=True, dir_okay=False, help="Questions, with their passages.")]
+DataSet = Annotated[
+    Path, typer.Argument(metavar="DATASET.jsonl", exists=True, dir_okay=False, help="Questions, with their passages.")
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the sample.")]
 
 
@@ -32,9 +36,14 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of the sample.")]
 def rind(
     dataset: DataSet,
     model: options.ModelName = None,
-    target: Annotated[float, typer.Option("--target", min=0.0, max=1.0, help="Share of sentences that should trigger a search.")] = 0.3,
+    target: Annotated[
+        float, typer.Option("--target", min=0.0, max=1.0, help="Share of sentences that should trigger a search.")
+    ] = 0.3,
     n: Annotated[int, typer.Option("--n", min=1, help="Questions sampled from the file.")] = 40,
-    open_: Annotated[Path | None, typer.Option("--open", metavar="CORPUS.jsonl", help="Search this corpus instead of each question's own.")] = None,
+    open_: Annotated[
+        Path | None,
+        typer.Option("--open", metavar="CORPUS.jsonl", help="Search this corpus instead of each question's own."),
+    ] = None,
     policy: options.Policy = None,
     seed: Seed = 0,
     json: options.Json = False,
@@ -52,14 +61,20 @@ def rind(
     with cancelling(cancel):
         name, sentences = _recorded(setup, dataset, n, open_, narrator, cancel)
     narrator.clear()
-    options_, attention = setup.config.rind, rind_calibration.attention_of(setup.config.engine.policy, setup.config.rind)
+    options_, attention = (
+        setup.config.rind,
+        rind_calibration.attention_of(setup.config.engine.policy, setup.config.rind),
+    )
     found = rind_calibration.fit(sentences, target, model=name, attention=attention, options=options_)
     path = rind_calibration.save(wiring.calibrations(setup.paths), found)
     if json:
         write_json({**msgspec.to_builtins(found), "path": str(path)})
         return
     write(f"{clean_line(name)}: {found.sentences} sentences of {n} questions, {found.target:.0%} should trigger")
-    write(f"alpha = beta = {found.alpha:.3f}: {found.rate:.0%} trigger · fixed = {found.fixed:.3f}: {found.rate_fixed:.0%} trigger")
+    write(
+        f"alpha = beta = {found.alpha:.3f}: {found.rate:.0%} trigger · fixed = {found.fixed:.3f}:"
+        f" {found.rate_fixed:.0%} trigger"
+    )
     write(f"written: {clean_line(str(path))}")
 
 
@@ -71,8 +86,12 @@ def _scores(setup: Setup) -> bool:
     return bool(wiring.plug(POLICIES, setup.config.engine.policy, "policy").needs)
 
 
-def _recorded(setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator: Narrator, cancel: Cancel) -> tuple[str, list[Any]]:
-    """The model's id and the scored words of every sentence that it wrote for the questions. A question that fails ends the fit."""
+def _recorded(
+    setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator: Narrator, cancel: Cancel
+) -> tuple[str, list[Any]]:
+    """The model's id and the scored words of every sentence that it wrote for the questions. A question that fails ends
+    the fit.
+    """
     from mindchat.lab import workbench
     from mindchat.lab.evals.datasets import load as read
     from mindchat.lab.evals.datasets import sample
@@ -84,19 +103,26 @@ def _recorded(setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator
     for number, item in enumerate(items, 1):
         narrator.progress(f"question {number} of {len(items)}: {clean_line(item.example.question, 100)}")
         news = []
-        for event in make(setup.config, corpus_for(item, "retrieved", str(corpus or ""))).ask(item.example.question, cancel=cancel):
+        for event in make(setup.config, corpus_for(item, "retrieved", str(corpus or ""))).ask(
+            item.example.question, cancel=cancel
+        ):
             if isinstance(event, TurnFailed):
                 raise MindChatError(event.message, event.hint)
             if isinstance(event, TurnCancelled):
                 cancel.check()
             if isinstance(event, TurnStarted):
                 name = event.model
-            if isinstance(event, StepStarted) and event.step == "answer":  # all sentences are judged; the answer costs most and tells nothing
+            if (
+                isinstance(event, StepStarted) and event.step == "answer"
+            ):  # all sentences are judged; the answer costs most and tells nothing
                 break
             news.append(event)
         sentences += recorded(news)
     if not sentences:
-        raise UsageError(f"Policy {setup.config.engine.policy} scores no words.", "Calibrate with --policy mind, rind-fixed or rind-entropy.")
+        raise UsageError(
+            f"Policy {setup.config.engine.policy} scores no words.",
+            "Calibrate with --policy mind, rind-fixed or rind-entropy.",
+        )
     return name, sentences
 
 
@@ -104,7 +130,9 @@ def _recorded(setup: Setup, dataset: Path, n: int, corpus: Path | None, narrator
 def memory(
     dataset: DataSet,
     model: options.ModelName = None,
-    target: Annotated[float, typer.Option("--target", min=0.0, max=1.0, help="Accepted share of wrong facts among those served.")] = 0.05,
+    target: Annotated[
+        float, typer.Option("--target", min=0.0, max=1.0, help="Accepted share of wrong facts among those served.")
+    ] = 0.05,
     n: Annotated[int, typer.Option("--n", min=1, help="Facts asked for; two short model calls each.")] = 200,
     seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what was asked before.")] = False,

@@ -1,7 +1,7 @@
 """`mindchat eval chains`: what memory does over chains of questions.
 
-Owns: its flags and where its report goes. Does not own: the chains (evals.chains), asking and judging (evals.chain_run), the tables
-(evals.chain_report).
+Owns: its flags and where its report goes. Does not own: the chains (evals.chains), asking and judging
+(evals.chain_run), the tables (evals.chain_report).
 """
 
 from __future__ import annotations
@@ -30,29 +30,53 @@ class GateError(MindChatError):
 
 def chains(
     files: Annotated[
-        list[Path], typer.Argument(metavar="DATASET.jsonl...", exists=True, dir_okay=False, help="Questions with gold triples or steps.")
+        list[Path],
+        typer.Argument(
+            metavar="DATASET.jsonl...", exists=True, dir_okay=False, help="Questions with gold triples or steps."
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for records and the report.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for records and the report.")
+    ],
     model: options.ModelName = None,
     policy: options.Policy = None,
-    memory: Annotated[str, typer.Option("--memory", metavar="on|off[,…]", help="Memory modes; each is an arm.")] = "on,off",
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="on|off[,…]", help="Memory modes; each is an arm.")
+    ] = "on,off",
     regime: Annotated[
-        str, typer.Option("--regime", help="What memory outlives: turn, chain or set.", autocompletion=options.choices("turn", "chain", "set"))
+        str,
+        typer.Option(
+            "--regime",
+            help="What memory outlives: turn, chain or set.",
+            autocompletion=options.choices("turn", "chain", "set"),
+        ),
     ] = "chain",
     n: Annotated[int, typer.Option("--n", min=1, help="Chains of 3 to 5 turns.")] = 12,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the chains and of every arm.")] = 0,
     calibration: Annotated[
-        Path | None, typer.Option("--calibration", metavar="FILE", exists=True, dir_okay=False, help="A fit by calibrate memory, for its model.")
+        Path | None,
+        typer.Option(
+            "--calibration",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="A fit by calibrate memory, for its model.",
+        ),
     ] = None,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Give up a turn after this long; it counts as wrong.")] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", help="Give up a turn after this long; it counts as wrong."),
+    ] = None,
     shard: Annotated[str, typer.Option("--shard", metavar="I/N", help="Only every N-th chain, from the I-th.")] = "1/1",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds.")] = False,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Ask chains of questions that share facts, with memory and without: searches, seconds, answers, what was stored and served.
+    """Ask chains of questions that share facts, with memory and without: searches, seconds, answers, what was stored
+    and served.
 
-    In some chains a document is edited, a fact is forgotten or a secret is planted; serving or storing what must not be ends with an error.
+    In some chains a document is edited, a fact is forgotten or a secret is planted; serving or storing what must not be
+    ends with an error.
     """
     from mindchat.lab import workbench
     from mindchat.lab.evals import chain_report, chain_run
@@ -62,7 +86,9 @@ def chains(
 
     setup = load(sets or (), {"model.name": model, "engine.policy": policy})
     options.one_of("regime", ("turn", "chain", "set"), regime)
-    arms = expand(setup.config, {"memory.mode": [mode.strip() for mode in memory.split(",") if mode.strip()]}, seed=seed)
+    arms = expand(
+        setup.config, {"memory.mode": [mode.strip() for mode in memory.split(",") if mode.strip()]}, seed=seed
+    )
     for arm in arms:
         options.check_names(Setup(arm.config, setup.paths, setup.loaded))
     made = build([item for file in files for item in read(file)], n, seed=seed)

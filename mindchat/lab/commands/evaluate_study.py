@@ -1,6 +1,8 @@
-"""`mindchat eval study` and `mindchat eval keep`: the result tables of the documents, and the small folders they come from.
+"""`mindchat eval study` and `mindchat eval keep`: the result tables of the documents, and the small folders they come
+from.
 
-Owns: their flags, which files are written, what is out of date. Does not own: tables (evals.study), the compact form (evals.keep).
+Owns: their flags, which files are written, what is out of date. Does not own: tables (evals.study), the compact form
+(evals.keep).
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ import typer
 from mindchat.cli.output import write
 from mindchat.errors import MindChatError, UsageError
 
-Results = Annotated[Path | None, typer.Option("--results", metavar="DIR", help="Folder of study.toml and kept runs; default: the shipped one.")]
+Results = Annotated[
+    Path | None,
+    typer.Option("--results", metavar="DIR", help="Folder of study.toml and kept runs; default: the shipped one."),
+]
 
 
 class OutOfDateError(MindChatError):
@@ -24,12 +29,19 @@ class OutOfDateError(MindChatError):
 
 def study(
     documents: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE.md...]", exists=True, dir_okay=False, help="Documents whose marked tables are rewritten.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE.md...]", exists=True, dir_okay=False, help="Documents whose marked tables are rewritten."
+        ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a document or a figure would change.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail if a document or a figure would change.")
+    ] = False,
     results: Results = None,
 ) -> None:
-    """Render every result table from the kept results: print them, or put them between the markers of documents, with the figures."""
+    """Render every result table from the kept results: print them, or put them between the markers of documents, with
+    the figures.
+    """
     from mindchat.lab.evals import study as room
     from mindchat.storage.atomic import write_atomic
 
@@ -44,7 +56,9 @@ def study(
     if check:
         if stale:
             names = ", ".join(path.name for path in stale)
-            raise OutOfDateError(f"Out of date: {names}.", "mindchat eval study README.md mindchat/MEASUREMENTS.md writes them anew.")
+            raise OutOfDateError(
+                f"Out of date: {names}.", "mindchat eval study README.md mindchat/MEASUREMENTS.md writes them anew."
+            )
         return
     for path in stale:
         write_atomic(path, wanted[path].encode())

@@ -1,6 +1,7 @@
 """`mindchat probe`: how a model reads, by CoRe's own experiments.
 
-Owns: its flags, progress, where the folder goes. Does not own: the experiments (probes room), loading the model (wiring).
+Owns: its flags, progress, where the folder goes. Does not own: the experiments (probes room), loading the model
+(wiring).
 """
 
 from __future__ import annotations
@@ -26,23 +27,48 @@ app = command_app()
 NAMES = ("lists", "order", "noise", "position")
 
 
-@app.command(epilog="lists: numbers told in pairs · order: all orders of the documents · noise: more documents beside · position: supports moved.")
+@app.command(
+    epilog=(
+        "lists: numbers told in pairs · order: all orders of the documents · noise: more documents beside · position:"
+        " supports moved."
+    )
+)
 def probe(
-    name: Annotated[str, typer.Argument(metavar="lists|order|noise|position", help="Which experiment.", autocompletion=options.choices(*NAMES))],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="lists|order|noise|position", help="Which experiment.", autocompletion=options.choices(*NAMES)
+        ),
+    ],
     model: options.ModelName = None,
     n: Annotated[int | None, typer.Option("--n", help="Tasks for each number of lists, or questions.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of everything drawn.")] = 0,
-    repeat: Annotated[str | None, typer.Option("--repeat", metavar="N[,…]", help="Repetitions to measure, for example 0,1,2,3.")] = None,
-    role: Annotated[str, typer.Option("--role", help="Who repeats: user or assistant.", autocompletion=options.choices(*options.ROLES))] = "user",
-    lists: Annotated[str | None, typer.Option("--lists", metavar="N[,…]", help="Numbers of lists (probe lists).")] = None,
-    documents: Annotated[int, typer.Option("--documents", min=2, max=5, help="Documents in a context (probe order).")] = 5,
+    repeat: Annotated[
+        str | None, typer.Option("--repeat", metavar="N[,…]", help="Repetitions to measure, for example 0,1,2,3.")
+    ] = None,
+    role: Annotated[
+        str,
+        typer.Option("--role", help="Who repeats: user or assistant.", autocompletion=options.choices(*options.ROLES)),
+    ] = "user",
+    lists: Annotated[
+        str | None, typer.Option("--lists", metavar="N[,…]", help="Numbers of lists (probe lists).")
+    ] = None,
+    documents: Annotated[
+        int, typer.Option("--documents", min=2, max=5, help="Documents in a context (probe order).")
+    ] = 5,
     questions: Annotated[
         Path | None,
         typer.Option(
-            "--questions", metavar="FILE.jsonl", exists=True, dir_okay=False, help="Questions with marked supporting passages; default: the demo."
+            "--questions",
+            metavar="FILE.jsonl",
+            exists=True,
+            dir_okay=False,
+            help="Questions with marked supporting passages; default: the demo.",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for measurements and reports.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", file_okay=False, help="Folder for measurements and reports.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what the folder holds.")] = False,
     sets: options.Sets = None,
     json: options.Json = False,
@@ -71,10 +97,20 @@ def probe(
     with cancelling(cancel):
         loaded = wiring.load_model(setup.config, lambda news: narrator.progress(f"{news.phase} …"))
         try:
-            for event in running.run(experiment, chosen, loaded, _about(experiment, chosen, loaded.id), out=folder, resume=resume, cancel=cancel):
+            for event in running.run(
+                experiment,
+                chosen,
+                loaded,
+                _about(experiment, chosen, loaded.id),
+                out=folder,
+                resume=resume,
+                cancel=cancel,
+            ):
                 _tell(event, narrator)
         except Interrupted as error:
-            raise Interrupted("The probe was interrupted.", f"Every measurement is kept: --out {folder} --resume goes on.") from error
+            raise Interrupted(
+                "The probe was interrupted.", f"Every measurement is kept: --out {folder} --resume goes on."
+            ) from error
     narrator.clear()
     found = report.write(folder)
     if json:
@@ -96,7 +132,10 @@ def _numbers(flag: str, text: str | None, default: tuple[int, ...], low: int, hi
         return default
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() and low <= int(part) <= high for part in parts):
-        raise UsageError(f"{flag} {clean_line(text, 40)} is not a list of numbers from {low} to {high}.", f"For example {flag} {low},{low + 1}.")
+        raise UsageError(
+            f"{flag} {clean_line(text, 40)} is not a list of numbers from {low} to {high}.",
+            f"For example {flag} {low},{low + 1}.",
+        )
     return tuple(sorted({int(part) for part in parts}, reverse=flag == "--lists"))
 
 
@@ -113,7 +152,9 @@ def _about(experiment: Any, chosen: Any, model: str) -> Any:
     file = chosen.questions
     data = {"file": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()} if file is not None else {}
     settings = {key: getattr(chosen, key) for key in ("n", "seed", "repeats", "role", *experiment.uses)}
-    return Run(experiment.name, model, settings, data, versions(), machine(), datetime.now(UTC).isoformat(timespec="seconds"))
+    return Run(
+        experiment.name, model, settings, data, versions(), machine(), datetime.now(UTC).isoformat(timespec="seconds")
+    )
 
 
 def _tell(event: Any, narrator: Narrator) -> None:

@@ -38,17 +38,25 @@ def models(setup: Setup, names: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def on_ray(typed: Sequence[str], shards: int, narrator: Narrator, cancel: Cancel) -> None:
-    """The same command on a Ray cluster, a share of the questions each. Raises MindChatError if a shard fails; what it recorded stays."""
+    """The same command on a Ray cluster, a share of the questions each. Raises MindChatError if a shard fails; what it
+    recorded stays.
+    """
     from mindchat.lab.evals.cluster import run_on_ray
 
     failed = []
     for ended in run_on_ray(without_ray(typed), shards, folder=str(Path.cwd()), cancel=cancel):
-        narrator.note(f"shard {ended.shard} of {ended.of} ended" + (f" with exit code {ended.exit_code}" if ended.exit_code else ""))
+        narrator.note(
+            f"shard {ended.shard} of {ended.of} ended"
+            + (f" with exit code {ended.exit_code}" if ended.exit_code else "")
+        )
         if ended.exit_code:
             failed.append(ended)
     if failed:
         tail = clean_line(failed[0].tail, 300)
-        raise MindChatError(f"{len(failed)} of {shards} shards failed. The first: {tail}", "Start the command again; what is recorded stays.")
+        raise MindChatError(
+            f"{len(failed)} of {shards} shards failed. The first: {tail}",
+            "Start the command again; what is recorded stays.",
+        )
 
 
 def without_ray(typed: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Fitting answerability, and the table that says how well it tells what documents do not say.
 
-Owns: weights of the cases, the logistic fit, five folds over groups, leave-one-set-out, the cuts, the report, writing answerable.json.
+Owns: weights of the cases, the logistic fit, five folds over groups, leave-one-set-out, the cuts, the report, writing
+answerable.json.
 Does not own: the cases (answerable_cases), the model's form (mindchat.evidence.answerable).
     python -m mindchat.lab.evals.answerable_fit DATA_FOLDER [answerable.json]
 Every (set, kind) weighs as the root of its size, and both labels together alike, so that no large set decides.
@@ -33,7 +34,10 @@ REFUSED = 0.1
 """Most of the answerable that the cuts may refuse, on even rows."""
 MAIN = ("2wiki", "hotpotqa", "demo", "single")
 """Sets that the cut for titled passages is set on."""
-SETS = "2WikiMultihopQA-open, HotpotQA, SciFact, the demo, single hops and definitions, with and without documents, titles and capitals"
+SETS = (
+    "2WikiMultihopQA-open, HotpotQA, SciFact, the demo, single hops and definitions, with and without documents, titles"
+    " and capitals"
+)
 
 
 class Row(Struct, frozen=True):
@@ -60,14 +64,22 @@ class Outcome(Struct, frozen=True):
 
     def render(self) -> str:
         """The table, for people."""
-        head = f"n {self.fit.n}  AUROC {self.fit.auroc:.3f}  ECE {self.ece:.3f}  cuts {self.fit.cut:.3f}, {self.fit.cut_plain:.3f}"
-        sets = [f"  {name:<18} AUROC {area:.3f}  left out {self.left_out.get(name, math.nan):.3f}" for name, area in self.by_set.items()]
+        head = (
+            f"n {self.fit.n}  AUROC {self.fit.auroc:.3f}  ECE {self.ece:.3f}  cuts {self.fit.cut:.3f},"
+            f" {self.fit.cut_plain:.3f}"
+        )
+        sets = [
+            f"  {name:<18} AUROC {area:.3f}  left out {self.left_out.get(name, math.nan):.3f}"
+            for name, area in self.by_set.items()
+        ]
         rows = [f"  {row.set:<18} {row.kind:<10} n {row.n:4d}  refused {row.refused:.2f}" for row in self.rows]
         return "\n".join([head, *sets, *rows])
 
 
 def fit(found: Sequence[Case], date: str) -> Outcome:
-    """Fit on all cases that may be fitted; everything reported is out of fold, on odd rows where it depends on the cuts."""
+    """Fit on all cases that may be fitted; everything reported is out of fold, on odd rows where it depends on the
+    cuts.
+    """
     x = np.array([[case.features[name] for name in FEATURES] for case in found])
     y = np.array([float(case.answerable) for case in found])
     weight, usable = _weights(found), np.array([case.fitted for case in found])
@@ -79,7 +91,10 @@ def fit(found: Sequence[Case], date: str) -> Outcome:
     plain = (x[:, [*FEATURES].index("untitled")] == 0) & (x[:, [*FEATURES].index("titles")] == 0)
     even = np.array([case.row % 2 == 0 for case in found]) & (y == 1) & usable
     main = np.array([case.set in MAIN for case in found])
-    cut, cut_plain = float(np.quantile(p[even & main & ~plain], REFUSED - 0.01)), float(np.quantile(p[even & plain], REFUSED))
+    cut, cut_plain = (
+        float(np.quantile(p[even & main & ~plain], REFUSED - 0.01)),
+        float(np.quantile(p[even & plain], REFUSED)),
+    )
     weights, bias = regress(x[usable], y[usable], weight[usable])
     area = auroc(p[usable].tolist(), (y[usable] == 1).tolist()) or math.nan
     shipped = Fit(
@@ -93,11 +108,19 @@ def fit(found: Sequence[Case], date: str) -> Outcome:
         weights={name: round(float(value), 4) for name, value in zip(FEATURES, weights, strict=True)},
     )
     refused = p < np.where(plain, cut_plain, cut)
-    return Outcome(shipped, _areas(found, p), _left_out(found, x, y, weight, usable), _rows(found, refused), _ece(p[usable], y[usable]))
+    return Outcome(
+        shipped,
+        _areas(found, p),
+        _left_out(found, x, y, weight, usable),
+        _rows(found, refused),
+        _ece(p[usable], y[usable]),
+    )
 
 
 def regress(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, float]:
-    """Weighted ridge logistic regression by Newton's method on standardised features; (weights, bias) in the features' own units."""
+    """Weighted ridge logistic regression by Newton's method on standardised features; (weights, bias) in the features'
+    own units.
+    """
     mean, scale = x.mean(axis=0), x.std(axis=0)
     scale[scale < 1e-9] = 1.0
     z = np.hstack([(x - mean) / scale, np.ones((len(x), 1))])
@@ -105,7 +128,9 @@ def regress(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, float]:
     beta = np.zeros(z.shape[1])
     for _ in range(60):
         p = 1 / (1 + np.exp(-np.clip(z @ beta, -30, 30)))
-        step = np.linalg.solve(z.T @ (z * (weight * p * (1 - p))[:, None]) + penalty, z.T @ (weight * (y - p)) - penalty @ beta)
+        step = np.linalg.solve(
+            z.T @ (z * (weight * p * (1 - p))[:, None]) + penalty, z.T @ (weight * (y - p)) - penalty @ beta
+        )
         beta += step
         if np.abs(step).max() < 1e-8:
             break
@@ -136,7 +161,9 @@ def _areas(found: Sequence[Case], p: Floats) -> dict[str, float]:
     return areas
 
 
-def _left_out(found: Sequence[Case], x: Floats, y: Floats, weight: Floats, usable: NDArray[np.bool_]) -> dict[str, float]:
+def _left_out(
+    found: Sequence[Case], x: Floats, y: Floats, weight: Floats, usable: NDArray[np.bool_]
+) -> dict[str, float]:
     """Each set by a fit on all others; its variants (lower, untitled) are left out with it."""
     areas = {}
     family = np.array([case.set.rpartition(" ")[2] for case in found])
@@ -152,14 +179,20 @@ def _left_out(found: Sequence[Case], x: Floats, y: Floats, weight: Floats, usabl
 def _rows(found: Sequence[Case], refused: NDArray[np.bool_]) -> tuple[Row, ...]:
     rows = []
     for name, kind in dict.fromkeys((case.set, case.kind) for case in found):
-        among = [n for n, case in enumerate(found) if (case.set, case.kind) == (name, kind) and (case.row % 2 == 1 or not case.fitted)]
+        among = [
+            n
+            for n, case in enumerate(found)
+            if (case.set, case.kind) == (name, kind) and (case.row % 2 == 1 or not case.fitted)
+        ]
         rows.append(Row(name, kind, len(among), float(np.mean(refused[among]))))
     return tuple(rows)
 
 
 def _ece(p: Floats, y: Floats) -> float:
     bins = np.minimum((p * 10).astype(int), 9)
-    return float(sum(abs(p[bins == b].mean() - y[bins == b].mean()) * np.mean(bins == b) for b in range(10) if (bins == b).any()))
+    return float(
+        sum(abs(p[bins == b].mean() - y[bins == b].mean()) * np.mean(bins == b) for b in range(10) if (bins == b).any())
+    )
 
 
 def write(outcome: Outcome, path: Path = SHIPPED) -> None:

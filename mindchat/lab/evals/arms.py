@@ -1,7 +1,8 @@
 """Arms: the combinations of settings that one run compares.
 
-Owns: expansion of axes, each arm's name and configuration. Does not own: reading flags (cli) or ranges (config checks every value).
-An arm's name is its policy and every setting in which it differs from the shipped defaults, so it does not depend on what it is compared with.
+Owns: expansion of axes, each arm's name and configuration. Does not own: reading flags (cli) or ranges (config checks
+every value). An arm's name is its policy and every setting in which it differs from the shipped defaults, so it does
+not depend on what it is compared with.
 """
 
 from __future__ import annotations
@@ -44,18 +45,30 @@ class Arm(Struct, frozen=True):
 
 def flat(config: Config) -> dict[str, Any]:
     """Every dotted key with its value, as it may be written into run.json: addresses without credentials."""
-    return without_secrets({f"{section}.{key}": value for section, table in msgspec.to_builtins(config).items() for key, value in table.items()})
+    return without_secrets(
+        {
+            f"{section}.{key}": value
+            for section, table in msgspec.to_builtins(config).items()
+            for key, value in table.items()
+        }
+    )
 
 
 def decisive(config: Config) -> dict[str, Any]:
     """The settings that may change an answer, by dotted key."""
-    return {key: value for key, value in flat(config).items() if not key.startswith(NEUTRAL) and key not in NEUTRAL_MODEL}
+    return {
+        key: value for key, value in flat(config).items() if not key.startswith(NEUTRAL) and key not in NEUTRAL_MODEL
+    }
 
 
 def name_of(config: Config) -> str:
     """The policy, then every decisive setting that is not at its shipped default, in the order of config.toml."""
     defaults, values = keys(), decisive(config)
-    parts = [f"{ALIASES.get(key, key)}={_word(value)}" for key, value in values.items() if key != "engine.policy" and value != defaults[key]]
+    parts = [
+        f"{ALIASES.get(key, key)}={_word(value)}"
+        for key, value in values.items()
+        if key != "engine.policy" and value != defaults[key]
+    ]
     return " ".join([config.engine.policy, *parts])
 
 

@@ -1,7 +1,8 @@
 """What a turn did, judged against gold: retrieval, triggers, entities, citations.
 
-Owns: these measures, each None where it is not defined (no gold, nothing retrieved). Does not own: answers (metrics.py), counts (mindchat.trace).
-A passage supports if its id is a supporting id, or its title is a supporting title for which the gold has no id.
+Owns: these measures, each None where it is not defined (no gold, nothing retrieved). Does not own: answers
+(metrics.py), counts (mindchat.trace). A passage supports if its id is a supporting id, or its title is a supporting
+title for which the gold has no id.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ def supports(passage: Passage, support: Support) -> bool:
     if support.pid in (passage.id, passage.document.rpartition("#")[2], passage.title):
         return True
     path = PurePath(passage.document)  # a file may be named with or without suffix, with or without its folders
-    return any(f"/{name}".endswith(f"/{support.pid}") for name in (path.as_posix(), path.with_suffix("").as_posix() if path.name else ""))
+    return any(
+        f"/{name}".endswith(f"/{support.pid}")
+        for name in (path.as_posix(), path.with_suffix("").as_posix() if path.name else "")
+    )
 
 
 def _found(passages: Iterable[Passage], gold: Gold) -> set[Support]:
@@ -33,11 +37,16 @@ def _found(passages: Iterable[Passage], gold: Gold) -> set[Support]:
 
 
 def retrieval(trace: Trace, gold: Gold) -> dict[str, float]:
-    """support_recall, support_all (every one found), support_precision (of distinct passages) of all that was retrieved in the turn."""
+    """support_recall, support_all (every one found), support_precision (of distinct passages) of all that was retrieved
+    in the turn.
+    """
     if not gold.supporting or not any(hop.subquery for hop in trace.hops):
         return {}
     found = _found(trace.passages, gold)
-    scores = {"support_recall": len(found) / len(gold.supporting), "support_all": float(len(found) == len(gold.supporting))}
+    scores = {
+        "support_recall": len(found) / len(gold.supporting),
+        "support_all": float(len(found) == len(gold.supporting)),
+    }
     if trace.passages:
         right = sum(1 for passage in trace.passages if _found([passage], gold))
         scores["support_precision"] = right / len(trace.passages)
@@ -74,7 +83,9 @@ def entities(trace: Trace, gold: Gold) -> dict[str, float]:
 
 
 def citations(trace: Trace, example: Example, gold: Gold) -> dict[str, float]:
-    """citation_precision (cited passages that support), citation_exact (quotes that stand in the question's own passage, where it is known)."""
+    """citation_precision (cited passages that support), citation_exact (quotes that stand in the question's own
+    passage, where it is known).
+    """
     cited = trace.answer.citations if trace.answer else ()
     if not cited:
         return {}
@@ -92,4 +103,9 @@ def citations(trace: Trace, example: Example, gold: Gold) -> dict[str, float]:
 
 def judge(trace: Trace, example: Example, gold: Gold) -> Mapping[str, float]:
     """All measures of this module that are defined for the turn."""
-    return {**retrieval(trace, gold), **triggers(trace, gold), **entities(trace, gold), **citations(trace, example, gold)}
+    return {
+        **retrieval(trace, gold),
+        **triggers(trace, gold),
+        **entities(trace, gold),
+        **citations(trace, example, gold),
+    }

@@ -1,7 +1,9 @@
-"""Uncertainty of averages over questions: bootstrap intervals, paired differences, McNemar's test, and the area under the ROC curve.
+"""Uncertainty of averages over questions: bootstrap intervals, paired differences, McNemar's test, and the area under
+the ROC curve.
 
 Owns: these statistics, seeded and deterministic. Does not own: which numbers are compared (report.py).
-Source: Efron's percentile bootstrap with the question (or the chain) as unit; McNemar exact (binomial); AUROC as the Mann-Whitney statistic.
+Source: Efron's percentile bootstrap with the question (or the chain) as unit; McNemar exact (binomial); AUROC as the
+Mann-Whitney statistic.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class McNemar(Struct, frozen=True):
 
 @functools.lru_cache(maxsize=2)
 def _weights(n: int, seed: int, resamples: int) -> NDArray[np.float64]:
-    """How often each of n units is drawn in each resample: (resamples, n), rows sum to n. Kept, because every table draws the same ones."""
+    """How often each of n units is drawn in each resample: (resamples, n), rows sum to n. Kept, because every table
+    draws the same ones.
+    """
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
 
 
@@ -50,7 +54,8 @@ def _ends(means: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def interval(values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
-    """Mean over units with interval. Equal seeds and equal n draw the same units, so intervals of arms over the same questions are paired.
+    """Mean over units with interval. Equal seeds and equal n draw the same units, so intervals of arms over the same
+    questions are paired.
 
     n = 0 gives NaN; n = 1 a degenerate interval.
     """
@@ -80,8 +85,12 @@ def clustered(values: Mapping[str, Sequence[float]], *, seed: int = 0, resamples
     return Interval(round(float(sums.sum() / sizes.sum()), DIGITS), low, high, len(names))
 
 
-def ratio(tops: Mapping[str, float], bottoms: Mapping[str, float], *, seed: int = 0, resamples: int = RESAMPLES) -> Interval:
-    """Sum of tops over sum of bottoms with clusters drawn (for shares such as saved calls over calls); NaN if the bottom is 0."""
+def ratio(
+    tops: Mapping[str, float], bottoms: Mapping[str, float], *, seed: int = 0, resamples: int = RESAMPLES
+) -> Interval:
+    """Sum of tops over sum of bottoms with clusters drawn (for shares such as saved calls over calls); NaN if the
+    bottom is 0.
+    """
     names = sorted(tops.keys() & bottoms.keys())
     a, b = np.asarray([tops[name] for name in names]), np.asarray([bottoms[name] for name in names])
     if not names or not b.sum():
@@ -116,9 +125,16 @@ def auroc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
 
 
 def auroc_interval(
-    scores: Sequence[float], labels: Sequence[bool], clusters: Sequence[str], *, seed: int = 0, resamples: int = RESAMPLES
+    scores: Sequence[float],
+    labels: Sequence[bool],
+    clusters: Sequence[str],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> Interval:
-    """AUROC with interval, whole clusters drawn (sentences about one question belong together); n counts scores. NaN if a class is missing."""
+    """AUROC with interval, whole clusters drawn (sentences about one question belong together); n counts scores. NaN if
+    a class is missing.
+    """
     return auroc_difference(scores, None, labels, clusters, seed=seed, resamples=resamples)
 
 
@@ -131,7 +147,9 @@ def auroc_difference(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Interval:
-    """AUROC of `scores` minus that of `others` on the same units (None: minus nothing), with the clusters drawn for both at once."""
+    """AUROC of `scores` minus that of `others` on the same units (None: minus nothing), with the clusters drawn for
+    both at once.
+    """
     names = sorted(set(clusters))
     at = {name: index for index, name in enumerate(names)}
     wrong = np.asarray(labels, dtype=bool)

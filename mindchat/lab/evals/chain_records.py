@@ -1,8 +1,8 @@
 """What a run over chains writes down, and the folder that holds it.
 
-Owns: ChainRecord, chains.json, the files of the shards, what a resumed run must have in common with the old one. Does not own: asking
-(chain_run.py), tables (chain_report.py). A chain is the unit that is recorded and resumed: memory lives in RAM, so a chain that was cut is asked
-again from its start.
+Owns: ChainRecord, chains.json, the files of the shards, what a resumed run must have in common with the old one. Does
+not own: asking (chain_run.py), tables (chain_report.py). A chain is the unit that is recorded and resumed: memory lives
+in RAM, so a chain that was cut is asked again from its start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
 
 Regime = Literal["turn", "chain", "set"]
-"""What memory outlives: nothing but the turn (what MIND could have measured), the chain, or the whole set in the order of the chains."""
+"""What memory outlives: nothing but the turn (what MIND could have measured), the chain, or the whole set in the order
+of the chains.
+"""
 
 RECORDS, RUN = "chains", "chains.json"
 
@@ -89,8 +91,18 @@ class ChainRecord(Struct, frozen=True):
     turns: tuple[TurnRecord, ...]
 
 
-def prepare(out: Path, chains: Sequence[Chain], arms: Sequence[Arm], regime: Regime, *, notes: Mapping[str, Any], resume: bool, shared: bool) -> None:
-    """Create or continue the folder; `shared`: other shards may have started it. `notes`: models, files, calibration; they too must be the same.
+def prepare(
+    out: Path,
+    chains: Sequence[Chain],
+    arms: Sequence[Arm],
+    regime: Regime,
+    *,
+    notes: Mapping[str, Any],
+    resume: bool,
+    shared: bool,
+) -> None:
+    """Create or continue the folder; `shared`: other shards may have started it. `notes`: models, files, calibration;
+    they too must be the same.
 
     Raises UsageError if it holds a run and neither is true, or the run there differs.
     """
@@ -110,11 +122,16 @@ def prepare(out: Path, chains: Sequence[Chain], arms: Sequence[Arm], regime: Reg
             write_atomic(file, pretty(described))
             return
         if not (resume or shared):
-            raise UsageError(f"{out} already holds a run over chains.", "Continue it with --resume, or give a new --out.")
+            raise UsageError(
+                f"{out} already holds a run over chains.", "Continue it with --resume, or give a new --out."
+            )
         old = msgspec.json.decode(file.read_bytes())
         for key in ("regime", "chains", "arms", "notes"):
             if old.get(key) != msgspec.json.decode(msgspec.json.encode(described[key])):
-                raise UsageError(f"The folder holds a run over chains with other {key}.", "Resume with the same command, or give a new --out.")
+                raise UsageError(
+                    f"The folder holds a run over chains with other {key}.",
+                    "Resume with the same command, or give a new --out.",
+                )
 
 
 @contextlib.contextmanager

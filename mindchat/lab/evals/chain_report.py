@@ -1,7 +1,9 @@
-"""What memory did over chains: hits, wrong skips, savings with intervals, and their share of what a perfect memory could save.
+"""What memory did over chains: hits, wrong skips, savings with intervals, and their share of what a perfect memory
+could save.
 
-Owns: the numbers and words of chains.md and chain-report.json. Does not own: asking (chain_run.py). Intervals draw whole chains.
-Savings are shown together with answers and seconds: fewer searches alone save little where a search costs milliseconds.
+Owns: the numbers and words of chains.md and chain-report.json. Does not own: asking (chain_run.py). Intervals draw
+whole chains. Savings are shown together with answers and seconds: fewer searches alone save little where a search costs
+milliseconds.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class ChainArm(Struct, frozen=True):
     secrets: int
     """Planted secrets that memory held."""
     learned: dict[str, int]
-    """Stored facts by judgement: right, wrong, unknown; `active` of them may be served, `active_wrong` of those are wrong."""
+    """Stored facts by judgement: right, wrong, unknown; `active` of them may be served, `active_wrong` of those are
+    wrong.
+    """
     served: dict[str, int]
     """Facts in prompts by judgement, once a turn."""
     refused: dict[str, int]
@@ -93,7 +97,9 @@ class ChainReport(Struct, frozen=True):
     gates: dict[str, int]
     """What must be 0 over all arms: stale_served, forgotten_served, secrets_stored."""
     tried: dict[str, int]
-    """What those gates had to withstand: edited chains whose old value had been stored, facts forgotten, planted secrets."""
+    """What those gates had to withstand: edited chains whose old value had been stored, facts forgotten, planted
+    secrets.
+    """
 
 
 def build(records: Sequence[ChainRecord]) -> ChainReport:
@@ -116,7 +122,9 @@ def build(records: Sequence[ChainRecord]) -> ChainReport:
         "forgotten_served": sum(arm.forgotten_served for arm in whole),
         "secrets_stored": sum(arm.secrets for arm in whole),
     }
-    return ChainReport(tuple(arms), tuple(savings), gates, _tried([record for record in records if record.arm not in off]))
+    return ChainReport(
+        tuple(arms), tuple(savings), gates, _tried([record for record in records if record.arm not in off])
+    )
 
 
 def _knew_the_old(record: ChainRecord) -> bool:
@@ -138,7 +146,10 @@ def _tried(records: Sequence[ChainRecord]) -> dict[str, int]:
 
 def _partner(name: str, off: Sequence[str]) -> str:
     words = {word for word in name.split() if not word.startswith("memory")}
-    return next((other for other in off if {w for w in other.split() if not w.startswith("memory")} == words), off[0] if len(off) == 1 else "")
+    return next(
+        (other for other in off if {w for w in other.split() if not w.startswith("memory")} == words),
+        off[0] if len(off) == 1 else "",
+    )
 
 
 def _arm(name: str, kind: str, records: Sequence[ChainRecord]) -> ChainArm:
@@ -204,7 +215,10 @@ def _saving(name: str, without: str, kind: str, on: Sequence[ChainRecord], off: 
     needs = sum(turn.needs for a, _ in pairs for turn in a.turns)
     oracle = sum(turn.repeated for a, _ in pairs for turn in a.turns) / needs if needs else 0.0
     shares = {cost: saved(of) for cost, of in COSTS.items()}
-    right = [{f"{r.chain}/{n}": turn.em >= 1.0 for r in side for n, turn in enumerate(r.turns)} for side in zip(*pairs, strict=True)]
+    right = [
+        {f"{r.chain}/{n}": turn.em >= 1.0 for r in side for n, turn in enumerate(r.turns)}
+        for side in zip(*pairs, strict=True)
+    ]
     return Saving(
         arm=name,
         without=without,
@@ -235,8 +249,14 @@ def _lines(found: ChainReport) -> Iterator[str]:
     common, short = shorten(sorted({arm.arm for arm in found.arms}))
     yield "# Memory over chains"
     yield ""
-    yield "Intervals are 95 % bootstrap over chains; cost is the mean per turn. Repeated: needs that an earlier turn had. Exposed: whose passage was"
-    yield "shown then. Stored: which memory had learned right. Hits: which it served. A wrong skip stood in for a search and served nothing needed."
+    yield (
+        "Intervals are 95 % bootstrap over chains; cost is the mean per turn. Repeated: needs that an earlier turn had."
+        " Exposed: whose passage was"
+    )
+    yield (
+        "shown then. Stored: which memory had learned right. Hits: which it served. A wrong skip stood in for a search"
+        " and served nothing needed."
+    )
     yield ""
     if common:
         yield f"All arms: {common}."
@@ -245,7 +265,18 @@ def _lines(found: ChainReport) -> Iterator[str]:
     rows = []
     for arm in found.arms:
         costs = [number(arm.cost[name], 2) for name in ("retrievals", "model_calls", "seconds")]
-        rows.append([short[arm.arm], arm.kind, str(arm.chains), str(arm.turns), str(arm.failures), percent(arm.em), percent(arm.f1), *costs])
+        rows.append(
+            [
+                short[arm.arm],
+                arm.kind,
+                str(arm.chains),
+                str(arm.turns),
+                str(arm.failures),
+                percent(arm.em),
+                percent(arm.f1),
+                *costs,
+            ]
+        )
     yield from table(head, rows)
     head = [
         "arm",
@@ -267,7 +298,15 @@ def _lines(found: ChainReport) -> Iterator[str]:
         amounts = [str(one) for one in (arm.repeated, arm.exposed, arm.stored, arm.hits)]
         facts, prompted = (" / ".join(str(of[word]) for word in JUDGED) for of in (arm.learned, arm.served))
         active = f"{arm.learned['active']} ({arm.learned['active_wrong']})"
-        outcome = [percent(arm.hit_rate), percent(arm.store_recall), str(arm.skips), str(arm.wrong_skips), facts, active, prompted]
+        outcome = [
+            percent(arm.hit_rate),
+            percent(arm.store_recall),
+            str(arm.skips),
+            str(arm.wrong_skips),
+            facts,
+            active,
+            prompted,
+        ]
         rows.append([short[arm.arm], arm.kind, *amounts, *outcome])
     yield from table(head, rows)
     yield from _gates(found)
@@ -275,24 +314,53 @@ def _lines(found: ChainReport) -> Iterator[str]:
         return
     yield "## Saved by memory"
     yield ""
-    head = ["arm", "against", "chains", "retrievals", "calls", "new tokens", "seconds", "oracle", "share of oracle", "EM", "F1", "p"]
+    head = [
+        "arm",
+        "against",
+        "chains",
+        "retrievals",
+        "calls",
+        "new tokens",
+        "seconds",
+        "oracle",
+        "share of oracle",
+        "EM",
+        "F1",
+        "p",
+    ]
     rows = []
     for one in found.savings:
         shares = [percent(one.saved[cost]) for cost in COSTS]
         oracle = [number(100 * one.oracle), number(100 * one.share_of_oracle)]
-        rows.append([short[one.arm], short[one.without], one.kind, *shares, *oracle, percent(one.em), percent(one.f1), number(one.mcnemar.p, 3)])
+        rows.append(
+            [
+                short[one.arm],
+                short[one.without],
+                one.kind,
+                *shares,
+                *oracle,
+                percent(one.em),
+                percent(one.f1),
+                number(one.mcnemar.p, 3),
+            ]
+        )
     yield from table(head, rows)
 
 
 def _gates(found: ChainReport) -> Iterator[str]:
     tried = found.tried
     yield (
-        f"Hard gates: stale facts served {found.gates['stale_served']} ({tried['edited_after_learning']} edited chains had stored the old value), "
-        f"forgotten facts served {found.gates['forgotten_served']} ({tried['forgotten_facts']} facts forgotten), "
-        f"secrets stored {found.gates['secrets_stored']} ({tried['secret_turns']} planted, {tried['secret_refusals']} writes refused for one)."
+        f"Hard gates: stale facts served {found.gates['stale_served']} ({tried['edited_after_learning']} edited chains"
+        f" had stored the old value), forgotten facts served {found.gates['forgotten_served']}"
+        f" ({tried['forgotten_facts']} facts forgotten), secrets stored {found.gates['secrets_stored']}"
+        f" ({tried['secret_turns']} planted, {tried['secret_refusals']} writes refused for one)."
     )
     yield ""
     for arm in found.arms:
         if arm.kind == "all" and arm.refused:
-            yield "Not stored: " + ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in arm.refused.items()) + "."
+            yield (
+                "Not stored: "
+                + ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in arm.refused.items())
+                + "."
+            )
             yield ""

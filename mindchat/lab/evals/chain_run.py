@@ -1,9 +1,9 @@
 """Asking chains: every arm, every chain, turn by turn, in one of three regimes of memory that are never mixed.
 
-Owns: evaluate_chains, what one turn did with memory and how that is judged. Does not own: chains (chains.py), the folder (chain_records.py),
-tables (chain_report.py).
-Every turn is a fresh session: what carries over is memory, not the conversation. Between turns the run does what a user may do: a document
-changes (the passages that the next session is given), facts are forgotten (Keeper).
+Owns: evaluate_chains, what one turn did with memory and how that is judged. Does not own: chains (chains.py), the
+folder (chain_records.py), tables (chain_report.py). Every turn is a fresh session: what carries over is memory, not the
+conversation. Between turns the run does what a user may do: a document changes (the passages that the next session is
+given), facts are forgotten (Keeper).
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from mindchat.answers import extract_short
 from mindchat.errors import UsageError
 from mindchat.lab.evals import metrics
 from mindchat.lab.evals.arms import Arm
-from mindchat.lab.evals.chain_records import ChainRecord, Learned, Regime, TurnRecord, open_writer, prepare, read_chain_records
+from mindchat.lab.evals.chain_records import (
+    ChainRecord,
+    Learned,
+    Regime,
+    TurnRecord,
+    open_writer,
+    prepare,
+    read_chain_records,
+)
 from mindchat.lab.evals.chains import Chain, Need, Turn, bare, shared_needs
 from mindchat.lab.evals.examples import CorpusSpec, Gold
 from mindchat.lab.evals.metrics import normalise
@@ -79,16 +87,20 @@ def evaluate_chains(
     timeout: float | None = None,
     cancel: Cancel = NEVER,
 ) -> Iterator[ChainAsked | ChainDone]:
-    """Fill the folder, every chain under every arm. Sessions of one regime share memory by CorpusSpec.memory; before an edit's turn the passages
-    themselves change. shard (i, n): only every n-th chain, from the i-th. `keeper` is needed by chains that forget or hold secrets.
+    """Fill the folder, every chain under every arm. Sessions of one regime share memory by CorpusSpec.memory; before an
+    edit's turn the passages themselves change. shard (i, n): only every n-th chain, from the i-th. `keeper` is needed
+    by chains that forget or hold secrets.
 
-    Raises as runner.evaluate does; regime "set" can be neither resumed nor sharded, because its memory lives in one process.
+    Raises as runner.evaluate does; regime "set" can be neither resumed nor sharded, because its memory lives in one
+    process.
     """
     number, of = shard
     if not 1 <= number <= of:
         raise UsageError(f"--shard {number}/{of} does not exist.", "Count shards from 1: --shard 1/4 … 4/4.")
     if regime == "set" and (resume or of > 1):
-        raise UsageError("A run whose memory lasts over the whole set cannot be resumed or sharded.", "Start again with a new --out.")
+        raise UsageError(
+            "A run whose memory lasts over the whole set cannot be resumed or sharded.", "Start again with a new --out."
+        )
     prepare(out, chains, arms, regime, notes=notes or {}, resume=resume, shared=of > 1)
     with open_writer(out, shard) as lines:
         have = {(record.arm, record.chain) for record in read_chain_records(out)}
@@ -107,7 +119,8 @@ def evaluate_chains(
             yield ChainDone(arm.name, chain.id, done, len(pairs), sum(turn.seconds for turn in record.turns))
 
 
-# ── one chain ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── one chain
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def memory_key(arm: Arm, chain: Chain, regime: Regime) -> str:
@@ -171,7 +184,16 @@ def _forget(chain: Chain, n: int, state: _State, key: str, keeper: Keeper | None
     return gone
 
 
-def _record(chain: Chain, n: int, trace: Trace, failure: Failure | None, seconds: float, state: _State, forgotten: int, secrets: int) -> TurnRecord:
+def _record(
+    chain: Chain,
+    n: int,
+    trace: Trace,
+    failure: Failure | None,
+    seconds: float,
+    state: _State,
+    forgotten: int,
+    secrets: int,
+) -> TurnRecord:
     turn = chain.turns[n]
     repeated = shared_needs(chain, n)
     served = [fact for hop in trace.hops for fact in hop.facts]
@@ -210,7 +232,12 @@ def _record(chain: Chain, n: int, trace: Trace, failure: Failure | None, seconds
 def _says_again(fact: Fact, buried: Sequence[Fact]) -> bool:
     """Whether a served fact is one that was forgotten, under whatever id."""
     return any(
-        fact.id == old.id or (fact.predicate == old.predicate and same(fact.subject, old.subject) and bare(fact.object) == bare(old.object))
+        fact.id == old.id
+        or (
+            fact.predicate == old.predicate
+            and same(fact.subject, old.subject)
+            and bare(fact.object) == bare(old.object)
+        )
         for old in buried
     )
 
@@ -223,7 +250,8 @@ def _scores(turn: Turn, trace: Trace, failure: Failure | None) -> tuple[str, flo
     return prediction, found["em"], found["f1"]
 
 
-# ── judging memory ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── judging memory
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def same(a: str, b: str) -> bool:
@@ -240,13 +268,19 @@ def same_value(a: str, b: str) -> bool:
 
 
 def states(fact: Fact, need: Need) -> bool:
-    """Whether a stored fact is this gold fact: its subject (for a MuSiQue step: the step's words hold it) and its object."""
+    """Whether a stored fact is this gold fact: its subject (for a MuSiQue step: the step's words hold it) and its
+    object.
+    """
     return same(fact.subject, need.subject) and same_value(fact.object, need.object)
 
 
 def _useful(hop: HopView, needs: Sequence[Need]) -> bool:
-    """Whether what stood in for the search serves the turn: a served fact is a needed one, or a needed passage stands in."""
-    return any(states(fact, need) for fact in hop.facts for need in needs) or any(p.id == need.pid for p in hop.passages for need in needs)
+    """Whether what stood in for the search serves the turn: a served fact is a needed one, or a needed passage stands
+    in.
+    """
+    return any(states(fact, need) for fact in hop.facts for need in needs) or any(
+        p.id == need.pid for p in hop.passages for need in needs
+    )
 
 
 def _stale(chain: Chain, n: int, trace: Trace) -> int:
@@ -254,25 +288,44 @@ def _stale(chain: Chain, n: int, trace: Trace) -> int:
     edit = chain.edit
     if edit is None or n < edit.before:
         return 0
-    changed = [need for turn in chain.turns[: edit.before] for need in turn.needs if need.pid == edit.pid and need.object == edit.old]
+    changed = [
+        need
+        for turn in chain.turns[: edit.before]
+        for need in turn.needs
+        if need.pid == edit.pid and need.object == edit.old
+    ]
     facts = sum(any(states(fact, need) for need in changed) for hop in trace.hops for fact in hop.facts)
     old = normalise(edit.old)
-    passages = sum(p.id == edit.pid and f" {old} " in f" {normalise(p.text)} " for hop in trace.hops if hop.skipped for p in hop.passages)
+    passages = sum(
+        p.id == edit.pid and f" {old} " in f" {normalise(p.text)} "
+        for hop in trace.hops
+        if hop.skipped
+        for p in hop.passages
+    )
     return facts + passages
 
 
 def _judged(fact: Fact, chain: Chain, n: int) -> Learned:
-    """Right if gold says so as the documents stand; wrong if gold gives that subject and relation another object; else unknown.
+    """Right if gold says so as the documents stand; wrong if gold gives that subject and relation another object; else
+    unknown.
 
-    Countries come in two forms (American, United States): of those a mismatch proves nothing; nor does it where only the bracket tells two
-    things of one name apart ("Forbidden Ground", "Forbidden Ground (2013 film)").
+    Countries come in two forms (American, United States): of those a mismatch proves nothing; nor does it where only
+    the bracket tells two things of one name apart ("Forbidden Ground", "Forbidden Ground (2013 film)").
     """
     after = chain.edit is not None and n >= chain.edit.before
     needs = {need.key: need for turn in chain.turns for need in turn.needs}
-    gold = [need for need in needs.values() if not (after and chain.edit and need.pid == chain.edit.pid and need.object == chain.edit.old)]
+    gold = [
+        need
+        for need in needs.values()
+        if not (after and chain.edit and need.pid == chain.edit.pid and need.object == chain.edit.old)
+    ]
     if chain.edit is not None and not after:
         gold = [need for need in gold if not (need.pid == chain.edit.pid and need.object == chain.edit.new)]
-    about = [need for need in gold if same(fact.subject, need.subject) and same(fact.predicate.replace("_", " "), need.predicate)]
+    about = [
+        need
+        for need in gold
+        if same(fact.subject, need.subject) and same(fact.predicate.replace("_", " "), need.predicate)
+    ]
     judged: Literal["right", "wrong", "unknown"] = "unknown"
     if any(states(fact, need) for need in about or gold):
         judged = "right"

@@ -1,8 +1,9 @@
-"""Chains of turns for measuring memory: single hops, the full question, a sibling; controls that share nothing; a document edited or a fact
-forgotten in the middle; a planted secret.
+"""Chains of turns for measuring memory: single hops, the full question, a sibling; controls that share nothing; a
+document edited or a fact forgotten in the middle; a planted secret.
 
-Owns: building them from 2WikiMultihopQA's triples and MuSiQue's steps. Does not own: asking (chain_run.py) or counting (chain_report.py).
-Gold builds the questions and scores the answers; a session is given question and passages only. Source: MIND §3.4 claims what these chains test.
+Owns: building them from 2WikiMultihopQA's triples and MuSiQue's steps. Does not own: asking (chain_run.py) or counting
+(chain_report.py). Gold builds the questions and scores the answers; a session is given question and passages only.
+Source: MIND §3.4 claims what these chains test.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class Chain(Struct, frozen=True):
         edit = self.edit
         if edit is None or turn < edit.before:
             return self.passages
-        return tuple(replace(s, text=s.text.replace(edit.old, edit.new)) if s.pid == edit.pid else s for s in self.passages)
+        return tuple(
+            replace(s, text=s.text.replace(edit.old, edit.new)) if s.pid == edit.pid else s for s in self.passages
+        )
 
 
 def bare(name: str) -> str:
@@ -97,7 +100,9 @@ def bare(name: str) -> str:
 
 
 def shared_needs(chain: Chain, turn: int) -> tuple[Need, ...]:
-    """Needs of a turn that an earlier turn had too, whose passage has not been edited since the last time, and which was not forgotten."""
+    """Needs of a turn that an earlier turn had too, whose passage has not been edited since the last time, and which
+    was not forgotten.
+    """
     edit, forget = chain.edit, chain.forget
     first = edit.before if edit and turn >= edit.before else 0
     known: set[tuple[str, str, str]] = set()
@@ -108,7 +113,8 @@ def shared_needs(chain: Chain, turn: int) -> tuple[Need, ...]:
     return tuple(need for need in chain.turns[turn].needs if need.key in known)
 
 
-# ── single hops of a question ────────────────────────────────────────────────────────────────────────────────────────────
+# ── single hops of a question
+# ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=4096)
@@ -123,7 +129,9 @@ def hops(item: Item) -> tuple[tuple[str, Need], ...]:
         filled = fill(question, answers)
         left, arrow, right = question.partition(">>")
         subject = fill(left, answers).rstrip("?") if arrow else filled
-        found.append((filled, Need(subject, right.strip() if arrow else filled.split(" ", 1)[0], answer, pid)))  # else the question word: when, who …
+        found.append(
+            (filled, Need(subject, right.strip() if arrow else filled.split(" ", 1)[0], answer, pid))
+        )  # else the question word: when, who …
     return tuple(found)
 
 
@@ -135,14 +143,22 @@ def _stating(sources: Sequence[Source], subject: str, obj: str) -> str:
     return titled or next((s.pid for s in held if about and f" {about} " in f" {normalise(s.text)} "), "")
 
 
-# ── chains ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── chains
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def build(items: Sequence[Item], n: int, *, seed: int = 0, edited: float = 0.2, forgotten: float = 0.15, control: float = 0.15) -> tuple[Chain, ...]:
-    """n chains: shared ones, with shares of the other kinds, in seeded order. Raises UsageError if the items allow none."""
+def build(
+    items: Sequence[Item], n: int, *, seed: int = 0, edited: float = 0.2, forgotten: float = 0.15, control: float = 0.15
+) -> tuple[Chain, ...]:
+    """n chains: shared ones, with shares of the other kinds, in seeded order. Raises UsageError if the items allow
+    none.
+    """
     order = _interleaved([item for item in items if 2 <= len(hops(item)) <= MAX_HOPS + 1], seed)
     if not order:
-        raise UsageError("No question of these files names its single hops.", "Use 2WikiMultihopQA (evidences) or MuSiQue (decomposition).")
+        raise UsageError(
+            "No question of these files names its single hops.",
+            "Use 2WikiMultihopQA (evidences) or MuSiQue (decomposition).",
+        )
     n_edited, n_forgotten, n_control = (round(n * share) for share in (edited, forgotten, control))
     makers = (
         (n_edited, _edited(order)),
@@ -181,7 +197,12 @@ def _interleaved(items: Sequence[Item], seed: int) -> list[Item]:
     groups: dict[str, list[Item]] = {}
     for item in sorted(items, key=lambda item: _draw(seed, item.example.id)):
         groups.setdefault(item.example.dataset, []).append(item)
-    return [item for row in itertools.zip_longest(*(groups[name] for name in sorted(groups))) for item in row if item is not None]
+    return [
+        item
+        for row in itertools.zip_longest(*(groups[name] for name in sorted(groups)))
+        for item in row
+        if item is not None
+    ]
 
 
 def _draw(seed: int, name: str) -> bytes:
@@ -189,7 +210,9 @@ def _draw(seed: int, name: str) -> bytes:
 
 
 def _full(item: Item, kind: TurnKind) -> Turn:
-    return Turn(kind, item.example.question, item.gold.answers, tuple(need for _, need in hops(item)), item.example.dataset)
+    return Turn(
+        kind, item.example.question, item.gold.answers, tuple(need for _, need in hops(item)), item.example.dataset
+    )
 
 
 def _single(item: Item, question: str, need: Need, kind: TurnKind = "hop") -> Turn:
@@ -201,9 +224,14 @@ def _union(*groups: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def _shared(item: Item, items: Sequence[Item]) -> Chain:
-    """Hops, full question, a sibling (another question that needs one of these facts) if there is one, and the first hop in other words."""
+    """Hops, full question, a sibling (another question that needs one of these facts) if there is one, and the first
+    hop in other words.
+    """
     singles = hops(item)[:MAX_HOPS]
-    turns, passages = [_single(item, question, need) for question, need in singles] + [_full(item, "full")], item.example.context
+    turns, passages = (
+        [_single(item, question, need) for question, need in singles] + [_full(item, "full")],
+        item.example.context,
+    )
     if (other := _sibling(item, items)) is not None:
         turns.append(_full(other, "sibling"))
         passages = _union(passages, other.example.context)
@@ -220,7 +248,9 @@ def _sibling(item: Item, items: Sequence[Item]) -> Item | None:
 
 
 def _edited(items: Sequence[Item]) -> Iterator[Chain]:
-    """Hops; then the last hop's document is edited; then that hop in other words, and the full question if the hop's object is its answer."""
+    """Hops; then the last hop's document is edited; then that hop in other words, and the full question if the hop's
+    object is its answer.
+    """
     for item in items:
         singles = hops(item)[:MAX_HOPS]
         question, need = singles[-1]
@@ -230,29 +260,55 @@ def _edited(items: Sequence[Item]) -> Iterator[Chain]:
         changed = replace(need, object=new)
         turns = [*(_single(item, q, n) for q, n in singles), _single(item, reword(question), changed, "edited")]
         if len(singles) == len(hops(item)) and bare(item.gold.answers[0]) == bare(need.object):
-            turns.append(Turn("edited", item.example.question, (new,), (*(n for _, n in singles[:-1]), changed), item.example.dataset))
-        yield Chain(f"edited:{item.example.id}", "edited", tuple(turns), item.example.context, Edit(len(singles), need.pid, need.object, new))
+            turns.append(
+                Turn(
+                    "edited",
+                    item.example.question,
+                    (new,),
+                    (*(n for _, n in singles[:-1]), changed),
+                    item.example.dataset,
+                )
+            )
+        yield Chain(
+            f"edited:{item.example.id}",
+            "edited",
+            tuple(turns),
+            item.example.context,
+            Edit(len(singles), need.pid, need.object, new),
+        )
 
 
 def _forgotten(item: Item) -> Chain:
-    """Two hops; then what the first one taught is forgotten, asked again in other words, and needed once more by the full question."""
+    """Two hops; then what the first one taught is forgotten, asked again in other words, and needed once more by the
+    full question.
+    """
     singles = hops(item)[:2]
     question, need = singles[0]
-    turns = [*(_single(item, q, n) for q, n in singles), _single(item, reword(question), need, "forgotten"), _full(item, "full")]
+    turns = [
+        *(_single(item, q, n) for q, n in singles),
+        _single(item, reword(question), need, "forgotten"),
+        _full(item, "full"),
+    ]
     return Chain(f"forgotten:{item.example.id}", "forgotten", tuple(turns), item.example.context, forget=Forget(2, 0))
 
 
 def _substitute(need: Need, item: Item, items: Sequence[Item]) -> str:
-    """Another object of the same relation that nowhere stands in the item's passages; "" if the passage cannot be edited cleanly."""
+    """Another object of the same relation that nowhere stands in the item's passages; "" if the passage cannot be
+    edited cleanly.
+    """
     texts = {source.pid: source.text for source in item.example.context}
     if need.pid not in texts or need.object not in texts[need.pid]:
         return ""
-    if any(need.object in text for pid, text in texts.items() if pid != need.pid):  # two documents would contradict each other
+    if any(
+        need.object in text for pid, text in texts.items() if pid != need.pid
+    ):  # two documents would contradict each other
         return ""
     joined = normalise(" ".join(texts.values()))
     for other in items:
         for _, candidate in hops(other):
-            alike = bare(candidate.predicate) == bare(need.predicate) and _numeric(candidate.object) == _numeric(need.object)
+            alike = bare(candidate.predicate) == bare(need.predicate) and _numeric(candidate.object) == _numeric(
+                need.object
+            )
             if alike and normalise(candidate.object) not in joined:
                 return candidate.object
     return ""
@@ -263,14 +319,16 @@ def _numeric(text: str) -> bool:
 
 
 def _controls(items: Sequence[Item], seed: int) -> Iterator[Chain]:
-    """Full questions that share no fact and no name; those that share a word of a title (bait for a false hit) come first. Last, a question whose
-    source has a secret in the very sentence that answers it.
+    """Full questions that share no fact and no name; those that share a word of a title (bait for a false hit) come
+    first. Last, a question whose source has a secret in the very sentence that answers it.
     """
     for item in items:
         turns, taken = [_full(item, "control")], [item]
         names, words = _names(item), _words(item)
         rest = [other for other in items if other is not item]
-        for other in sorted(rest, key=lambda other: (not words & _words(other), _draw(seed, f"{item.example.id}{other.example.id}"))):
+        for other in sorted(
+            rest, key=lambda other: (not words & _words(other), _draw(seed, f"{item.example.id}{other.example.id}"))
+        ):
             if not names & _names(other):
                 turns.append(_full(other, "control"))
                 taken.append(other)
@@ -279,7 +337,9 @@ def _controls(items: Sequence[Item], seed: int) -> Iterator[Chain]:
                 break
         if len(turns) >= MAX_HOPS:
             source, need, secret = planted(item.example.id)
-            turns.append(Turn("secret", ask(need.subject, need.predicate), (need.object,), (need,), item.example.dataset))
+            turns.append(
+                Turn("secret", ask(need.subject, need.predicate), (need.object,), (need,), item.example.dataset)
+            )
             passages = _union(*(one.example.context for one in taken), (source,))
             yield Chain(f"control:{item.example.id}", "control", tuple(turns), passages, secrets=(secret,))
 
@@ -298,7 +358,9 @@ def planted(seed: str) -> tuple[Source, Need, str]:
     name, founder = f"Orvane {'ABCDEFGHIJKLMNOP'[int(digest[0], 16)]}{digest[1:4]} Archive", "Mira Quellborn"
     secret = (f"tulip-{digest[4:10]}", digest[4:20].upper(), digest[4:36])
     shape = _SECRETS[int(digest[-1], 16) % len(_SECRETS)]
-    text = f"{name} was founded by {founder} in 1987, {shape.format(*secret)}. It keeps letters and maps of the harbour."
+    text = (
+        f"{name} was founded by {founder} in 1987, {shape.format(*secret)}. It keeps letters and maps of the harbour."
+    )
     hidden = next(part for n, part in enumerate(secret) if f"{{{n}}}" in shape)
     pid = f"planted-{digest[:12]}"
     return Source(name, text, pid), Need(name, "founded by", founder, pid), hidden
@@ -313,8 +375,16 @@ def _words(item: Item) -> set[str]:
 
 
 def describe(chains: Sequence[Chain]) -> Mapping[str, float]:
-    """What the set offers: chains, turns, needs, and the share of needs that repeat (the most a perfect memory could save)."""
+    """What the set offers: chains, turns, needs, and the share of needs that repeat (the most a perfect memory could
+    save).
+    """
     pairs = [(chain, n) for chain in chains for n in range(len(chain.turns))]
     needs = sum(len(chain.turns[n].needs) for chain, n in pairs)
     repeats = sum(len(shared_needs(chain, n)) for chain, n in pairs)
-    return {"chains": len(chains), "turns": len(pairs), "needs": needs, "repeated": repeats, "repeated_share": repeats / needs if needs else 0.0}
+    return {
+        "chains": len(chains),
+        "turns": len(pairs),
+        "needs": needs,
+        "repeated": repeats,
+        "repeated_share": repeats / needs if needs else 0.0,
+    }

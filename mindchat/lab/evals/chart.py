@@ -1,6 +1,7 @@
 """The picture: F1 against model calls and against seconds, each arm a numbered dot with its 95 % intervals.
 
-Owns: a small SVG writer (no plotting library), readable on light and dark ground, in print and without colour: the number tells arms apart.
+Owns: a small SVG writer (no plotting library), readable on light and dark ground, in print and without colour: the
+number tells arms apart.
 Does not own: the numbers (summary.py). Source: none.
 """
 
@@ -30,16 +31,23 @@ text { fill: var(--ink); } .dim { fill: var(--dim); } .title { font-size: 14px; 
 HUES = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#6e7781", "#9a6700", "#0a7a8a", "#a0308a", "#57606a")
 
 Of = Callable[[ArmSummary], Interval]
-PANELS: tuple[tuple[str, Of], ...] = (("model calls per question", lambda arm: arm.calls), ("seconds per question", lambda arm: arm.seconds))
+PANELS: tuple[tuple[str, Of], ...] = (
+    ("model calls per question", lambda arm: arm.calls),
+    ("seconds per question", lambda arm: arm.seconds),
+)
 
 
 def ticks(top: float, wanted: int = 5, *, whole: bool = False) -> list[float]:
-    """Round steps from 0 up to at least `top`; `whole`: of something that is counted, so that no step lies between two numbers."""
+    """Round steps from 0 up to at least `top`; `whole`: of something that is counted, so that no step lies between two
+    numbers.
+    """
     if not top > 0 or math.isinf(top):
         return [0.0, 1.0]
     raw = max(top / wanted, 1.0) if whole else top / wanted
     magnitude = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * magnitude for m in ((1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)) if m * magnitude >= raw * (1 - 1e-9))
+    step = next(
+        m * magnitude for m in ((1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)) if m * magnitude >= raw * (1 - 1e-9)
+    )
     return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]
 
 
@@ -53,9 +61,15 @@ def draw(datasets: Sequence[DatasetSummary]) -> str:
     total = sum(heights)
     names = ", ".join(clean_line(dataset.dataset) for dataset in datasets)
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total}" width="{WIDTH}" height="{total}" role="img">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total}" width="{WIDTH}" height="{total}"'
+            ' role="img">'
+        ),
         f"<title>{escape(f'F1 against model calls and seconds: {names}')}</title>",
-        "<desc>Each numbered dot is one arm; lines are 95 % bootstrap intervals over questions. Higher and further left is better.</desc>",
+        (
+            "<desc>Each numbered dot is one arm; lines are 95 % bootstrap intervals over questions. Higher and further"
+            " left is better.</desc>"
+        ),
         f"<style>{STYLE}</style>",
         f'<rect class="ground" width="{WIDTH}" height="{total}"/>',
     ]
@@ -80,7 +94,11 @@ def _row(dataset: DatasetSummary) -> Iterator[str]:
         yield _dot(LEFT + 8, y, n)
         yield f'<text x="{LEFT + 24}" y="{y + 4}">{escape(clean_line(short[arm.arm], 70))}</text>'
         f1 = arm.total.f1
-        cells = [f"F1 {100 * f1.mean:.1f} [{100 * f1.low:.1f}, {100 * f1.high:.1f}]", f"{arm.calls.mean:.1f} calls", f"{arm.seconds.mean:.1f} s"]
+        cells = [
+            f"F1 {100 * f1.mean:.1f} [{100 * f1.low:.1f}, {100 * f1.high:.1f}]",
+            f"{arm.calls.mean:.1f} calls",
+            f"{arm.seconds.mean:.1f} s",
+        ]
         for x, words in zip(LEGEND_COLUMNS, [*cells, f"n {arm.total.n}"], strict=True):
             yield f'<text class="dim" x="{x}" y="{y + 4}" text-anchor="end">{escape(words)}</text>'
 
@@ -109,8 +127,14 @@ def _panel(arms: Sequence[ArmSummary], label: str, of: Of, scale: Sequence[float
         if math.isnan(f1.mean) or math.isnan(cost.mean):
             continue
         hue = HUES[n % len(HUES)]
-        yield f'<line class="bar" stroke="{hue}" x1="{x(cost.mean)}" x2="{x(cost.mean)}" y1="{y(f1.low)}" y2="{y(f1.high)}"/>'
-        yield f'<line class="bar" stroke="{hue}" x1="{x(cost.low)}" x2="{x(cost.high)}" y1="{y(f1.mean)}" y2="{y(f1.mean)}"/>'
+        yield (
+            f'<line class="bar" stroke="{hue}" x1="{x(cost.mean)}" x2="{x(cost.mean)}" y1="{y(f1.low)}"'
+            f' y2="{y(f1.high)}"/>'
+        )
+        yield (
+            f'<line class="bar" stroke="{hue}" x1="{x(cost.low)}" x2="{x(cost.high)}" y1="{y(f1.mean)}"'
+            f' y2="{y(f1.mean)}"/>'
+        )
     for n, arm in enumerate(arms):
         f1, cost = arm.total.f1, of(arm)
         if not math.isnan(f1.mean) and not math.isnan(cost.mean):

@@ -1,7 +1,8 @@
 """Shards of one run on many machines through Ray, an optional extra.
 
-Owns: starting one process a shard on the cluster and reporting how each ended. Does not own: the run (each process is an ordinary `mindchat eval`
-with --shard i/n) nor the folder, which every machine must see under the same path. What a lost shard had recorded stays; a new start resumes it.
+Owns: starting one process a shard on the cluster and reporting how each ended. Does not own: the run (each process is
+an ordinary `mindchat eval` with --shard i/n) nor the folder, which every machine must see under the same path. What a
+lost shard had recorded stays; a new start resumes it.
 """
 
 from __future__ import annotations
@@ -29,14 +30,24 @@ class ShardEnded(Struct, frozen=True, tag_field="type", tag="ShardEnded"):
 
 
 def command(arguments: Sequence[str], shard: int, of: int) -> list[str]:
-    """The process of one shard: the same arguments as this run's, with its own share of the questions and resuming what is there."""
+    """The process of one shard: the same arguments as this run's, with its own share of the questions and resuming what
+    is there.
+    """
     kept = [argument for argument in arguments if argument != "--resume"]
     return child_process.command(["-m", "mindchat", "eval", *kept, "--shard", f"{shard}/{of}", "--resume"])
 
 
 def run_shard(words: Sequence[str], folder: str = ".") -> tuple[int, str]:
     """Run one process in a folder to its end: (exit code, last lines of standard error). It is killed if the task is."""
-    done = subprocess.run(list(words), cwd=folder, env=child_process.environment(), capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        list(words),
+        cwd=folder,
+        env=child_process.environment(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     return done.returncode, "\n".join(done.stderr.splitlines()[-5:])
 
 
@@ -53,10 +64,11 @@ def run_on_ray(
     cancel: Cancel = NEVER,
     ray: Any = None,
 ) -> Iterator[ShardEnded]:
-    """Start every shard as a Ray task of `cpus` processors in `folder` and yield each as it ends. `ray`: the module, for tests.
+    """Start every shard as a Ray task of `cpus` processors in `folder` and yield each as it ends. `ray`: the module,
+    for tests.
 
-    arguments: those of `mindchat eval`, without --shard. Raises UsageError if Ray is not installed, ResourceError if no cluster answers, Interrupted
-    when cancelled, after the shards have been told to stop.
+    arguments: those of `mindchat eval`, without --shard. Raises UsageError if Ray is not installed, ResourceError if no
+    cluster answers, Interrupted when cancelled, after the shards have been told to stop.
     """
     if shards < 1:
         raise UsageError(f"{shards} shards cannot be run.", "Give at least one.")
@@ -65,7 +77,9 @@ def run_on_ray(
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ResourceError(f"No Ray cluster answers at {address}: {error}", "Start one with: ray start --head") from error
+        raise ResourceError(
+            f"No Ray cluster answers at {address}: {error}", "Start one with: ray start --head"
+        ) from error
     task = ray.remote(num_cpus=cpus)(run_shard)
     waiting = {task.remote(command(arguments, shard, shards), folder): shard for shard in range(1, shards + 1)}
     try:
@@ -84,4 +98,6 @@ def _ray() -> Any:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise UsageError("Ray is not installed.", "pip install 'mindchat[ray]', or start the shards by hand: --shard 1/4 … 4/4.") from error
+        raise UsageError(
+            "Ray is not installed.", "pip install 'mindchat[ray]', or start the shards by hand: --shard 1/4 … 4/4."
+        ) from error

@@ -1,8 +1,9 @@
-"""Does a signal know that a sentence is wrong? The area under the ROC curve of every candidate, over the sentences of one_hop.py.
+"""Does a signal know that a sentence is wrong? The area under the ROC curve of every candidate, over the sentences of
+one_hop.py.
 
 Owns: which sentences count, AUROC with intervals per condition, what the shipped threshold does there, their tables.
-Does not own: asking (one_hop.py), the statistics (bootstrap.py).
-A sentence is wrong if it claims something and does not state the gold. Refusals and silence claim nothing; they are counted, not judged.
+Does not own: asking (one_hop.py), the statistics (bootstrap.py). A sentence is wrong if it claims something and does
+not state the gold. Refusals and silence claim nothing; they are counted, not judged.
 """
 
 from __future__ import annotations
@@ -64,12 +65,15 @@ class Detection(Struct, frozen=True):
 
 def detect(name: str, records: Sequence[Record]) -> Detection:
     """AUROC of every signal over these records."""
-    judged = [record for record in records if record.failure is None and record.measures and not record.scores["refused"]]
+    judged = [
+        record for record in records if record.failure is None and record.measures and not record.scores["refused"]
+    ]
     wrong = [not record.scores["right"] for record in judged]
     clusters = [record.id.partition("#")[0] for record in judged]
     values = {signal: [record.measures.get(signal, 0.0) for record in judged] for signal in SIGNALS}
     curves = tuple(
-        Curve(signal, auroc_interval(own, wrong, clusters), auroc_difference(own, values[AGAINST], wrong, clusters)) for signal, own in values.items()
+        Curve(signal, auroc_interval(own, wrong, clusters), auroc_difference(own, values[AGAINST], wrong, clusters))
+        for signal, own in values.items()
     )
     fired = [bool(record.measures.get("triggered")) for record in judged]
     return Detection(
@@ -92,7 +96,9 @@ def _share(fired: Sequence[bool], among: Sequence[bool]) -> float:
 
 
 def build(folders: Sequence[Path]) -> tuple[Detection, ...]:
-    """For each data set: all sentences, those without copied names, each condition by itself. Raises UsageError if the folders hold other records."""
+    """For each data set: all sentences, those without copied names, each condition by itself. Raises UsageError if the
+    folders hold other records.
+    """
     found = []
     for dataset, records in merge(folders).records.items():
         own = [record for record in records if dataset.endswith("one-hop")]
@@ -101,10 +107,14 @@ def build(folders: Sequence[Path]) -> tuple[Detection, ...]:
         arms = sorted({record.arm for record in own})
         name = dataset.removesuffix(" one-hop")
         found += [detect(f"{name}, all", own)] if len(arms) > 1 else []
-        # a copied name is caught by its spelling, whatever the signals say, so the signals are also judged without such sentences
+        # a copied name is caught by its spelling, whatever the signals say, so the signals are also judged without such
+        # sentences
         clean = [record for record in own if not record.scores.get("copied")]
         found += [detect(f"{name}, no copied names", clean)] if len(clean) < len(own) else []
-        found += [detect(f"{name}, {arm.removeprefix('mind ')}", [record for record in own if record.arm == arm]) for arm in arms]
+        found += [
+            detect(f"{name}, {arm.removeprefix('mind ')}", [record for record in own if record.arm == arm])
+            for arm in arms
+        ]
     return tuple(found)
 
 
@@ -115,12 +125,28 @@ def markdown(found: Sequence[Detection]) -> str:
 
 def lines(found: Sequence[Detection]) -> Iterator[str]:
     """The tables, line by line."""
-    head = ["sentences", "judged", "wrong", "refused", "claims nothing", "failed", "copied names", "over θ if wrong, %", "over θ if right, %"]
+    head = [
+        "sentences",
+        "judged",
+        "wrong",
+        "refused",
+        "claims nothing",
+        "failed",
+        "copied names",
+        "over θ if wrong, %",
+        "over θ if right, %",
+    ]
     yield from table(head, [_counts(one) for one in found])
-    yield "AUROC of each signal against “this sentence is wrong” (0.5: knows nothing) with 95 % intervals, questions drawn; after the semicolon the"
+    yield (
+        "AUROC of each signal against “this sentence is wrong” (0.5: knows nothing) with 95 % intervals, questions"
+        " drawn; after the semicolon the"
+    )
     yield "paired difference to the sequence entropy."
     yield ""
-    yield from table(["signal", *(f"{one.name} (n = {one.sentences})" for one in found)], [_areas(signal, found) for signal in SIGNALS])
+    yield from table(
+        ["signal", *(f"{one.name} (n = {one.sentences})" for one in found)],
+        [_areas(signal, found) for signal in SIGNALS],
+    )
     few = [one.name for one in found if min(one.wrong, one.sentences - one.wrong) < 10]
     if few:
         yield f"Fewer than ten sentences of one class: {', '.join(few)}; read those columns as anecdotes."

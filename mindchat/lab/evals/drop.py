@@ -1,7 +1,7 @@
 """Set scoring of DROP, by which IIRC's official scorer and IRCoT compare answers of several spans.
 
-Owns: its normalisation, alignment and the reading of a free text as a list of spans. Does not own: the choice between this and DRAGIN's alternatives
-(metrics.iirc prints both). Source: Dua et al. 2019; Ferguson et al. 2020.
+Owns: its normalisation, alignment and the reading of a free text as a list of spans. Does not own: the choice between
+this and DRAGIN's alternatives (metrics.iirc prints both). Source: Dua et al. 2019; Ferguson et al. 2020.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def _f1(guess: set[str], truth: set[str]) -> float:
 
 
 def _best_assignment(weights: Sequence[Sequence[float]]) -> float:
-    """Largest total of a one-to-one assignment of rows to columns, by dynamic programming over the sets of used columns of the shorter side."""
+    """Largest total of a one-to-one assignment of rows to columns, by dynamic programming over the sets of used columns
+    of the shorter side.
+    """
     rows = list(weights)
     if rows and len(rows) < len(rows[0]):
         rows = [list(column) for column in zip(*rows, strict=True)]
@@ -66,11 +68,15 @@ def _best_assignment(weights: Sequence[Sequence[float]]) -> float:
 
 
 MAX_SPANS = 10
-"""Longest list that is aligned; a longer prediction is read as one span (the alignment's cost is exponential in the shorter side)."""
+"""Longest list that is aligned; a longer prediction is read as one span (the alignment's cost is exponential in the
+shorter side).
+"""
 
 
 def score_spans(guesses: Sequence[str], golds: Sequence[str]) -> tuple[float, float]:
-    """(EM, F1) of two lists of spans; EM asks for equal sets of equal length, F1 is the mean over the longer list of the best alignment."""
+    """(EM, F1) of two lists of spans; EM asks for equal sets of equal length, F1 is the mean over the longer list of
+    the best alignment.
+    """
     a, b = [normalise(guess) for guess in guesses], [normalise(gold) for gold in golds]
     same = float(set(a) == set(b) and len(a) == len(b))
     bags_a, bags_b = [set(span.split()) for span in a], [set(span.split()) for span in b]
@@ -79,7 +85,9 @@ def score_spans(guesses: Sequence[str], golds: Sequence[str]) -> tuple[float, fl
 
 
 def score(prediction: str, golds: Sequence[str]) -> tuple[float, float]:
-    """(EM, F1) of a free text: read as one span and, where it looks like an enumeration, as a list; the better reading of each counts."""
+    """(EM, F1) of a free text: read as one span and, where it looks like an enumeration, as a list; the better reading
+    of each counts.
+    """
     if not prediction.strip():
         return 0.0, 0.0
     readings = [[prediction]]

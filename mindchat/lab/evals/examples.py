@@ -1,8 +1,9 @@
 """Questions with and without their gold, kept apart by type.
 
-Owns: Example (what a system under test may be given), Gold (what only the scorer may see), Item (the pair), CorpusSpec (where a session searches),
-passage ids. Does not own: file formats (datasets/), scoring (metrics.py).
-The gap is structural: an Example has no field that holds gold, and CorpusSpec is built from an Example alone (oracle contexts excepted, by name).
+Owns: Example (what a system under test may be given), Gold (what only the scorer may see), Item (the pair), CorpusSpec
+(where a session searches), passage ids. Does not own: file formats (datasets/), scoring (metrics.py). The gap is
+structural: an Example has no field that holds gold, and CorpusSpec is built from an Example alone (oracle contexts
+excepted, by name).
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Gold(Struct, frozen=True):
     """2WikiMultihopQA v1.1: accepted by the official scorer only."""
     supporting: tuple[Support, ...] = ()
     sentences: tuple[tuple[str, str], ...] = ()
-    """Supporting sentences: (pid of the passage, or its title where the id is unknown; the sentence's text, "" where the passage is missing)."""
+    """Supporting sentences: (pid of the passage, or its title where the id is unknown; the sentence's text, "" where
+    the passage is missing).
+    """
     entities: tuple[str, ...] = ()
     """Names on the reasoning path (titles of supporting passages, objects of gold triples)."""
     facts: tuple[tuple[str, str, str], ...] = ()
@@ -77,25 +80,31 @@ class Item(Struct, frozen=True):
 class CorpusSpec(Struct, frozen=True):
     """Where one session finds its documents; the argument of make_session. Holds no gold.
 
-    own: `passages` are the whole corpus, to be searched. given: `passages` stand in the prompt, in this order. open: the corpus file `path` is
-    searched. none: no documents.
+    own: `passages` are the whole corpus, to be searched. given: `passages` stand in the prompt, in this order. open:
+    the corpus file `path` is searched. none: no documents.
     """
 
     kind: CorpusKind
     passages: tuple[Source, ...] = ()
     path: str = ""
     memory: str = ""
-    """Sessions with the same non-empty key share one volatile memory and registry (chains); "": a fresh one for this session."""
+    """Sessions with the same non-empty key share one volatile memory and registry (chains); "": a fresh one for this
+    session.
+    """
 
 
 def passage_id(title: str, text: str) -> str:
-    """16 hex digits of SHA-1 over the lower-cased word characters of title and text: equal passages have equal ids in every file."""
+    """16 hex digits of SHA-1 over the lower-cased word characters of title and text: equal passages have equal ids in
+    every file.
+    """
     words = "".join(re.findall(r"\w+", f"{title} {text}".lower()))
     return hashlib.sha1(words.encode()).hexdigest()[:16]
 
 
 def corpus_for(item: Item, context: Context, open_corpus: str = "") -> CorpusSpec:
-    """The corpus of one question. Only context "oracle" looks at gold, to choose passages; it is an upper bound and is reported as one."""
+    """The corpus of one question. Only context "oracle" looks at gold, to choose passages; it is an upper bound and is
+    reported as one.
+    """
     example = item.example
     if context == "none":
         return CorpusSpec("none")
@@ -105,11 +114,16 @@ def corpus_for(item: Item, context: Context, open_corpus: str = "") -> CorpusSpe
     if context == "retrieved" and open_corpus:
         return CorpusSpec("open", path=open_corpus)
     if not example.context:
-        raise UsageError(f"Question {example.id} has no context of its own.", "Name a corpus to search: --open CORPUS.jsonl, or use --context none.")
+        raise UsageError(
+            f"Question {example.id} has no context of its own.",
+            "Name a corpus to search: --open CORPUS.jsonl, or use --context none.",
+        )
     return CorpusSpec("given" if context == "given" else "own", example.context)
 
 
 def on_path(titles: Sequence[str], facts: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
-    """Names on the reasoning path, first mention first: titles of supporting passages, then subjects and objects of gold triples."""
+    """Names on the reasoning path, first mention first: titles of supporting passages, then subjects and objects of
+    gold triples.
+    """
     names = [*titles, *(name for s, _, o in facts for name in (s, o))]
     return tuple(dict.fromkeys(clean_line(name) for name in names if name.strip()))

@@ -1,7 +1,7 @@
 """Single hops as questions in plain English, from gold triples and MuSiQue's steps.
 
-Owns: two wordings a relation (the second for asking again), and filling "#1" references. Does not own: chains (chains.py). Gold is used to build
-questions and to score, never shown.
+Owns: two wordings a relation (the second for asking again), and filling "#1" references. Does not own: chains
+(chains.py). Gold is used to build questions and to score, never shown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ WORDINGS: dict[str, tuple[str, str]] = {
     "educated at": ("Where was {s} educated?", "Which school did {s} attend?"),
     "employer": ("Who is the employer of {s}?", "Who does {s} work for?"),
     "award received": ("Which award did {s} receive?", "What award was {s} given?"),
-    "located in the administrative territorial entity": ("Where is {s} located?", "In which administrative entity is {s} located?"),
+    "located in the administrative territorial entity": (
+        "Where is {s} located?",
+        "In which administrative entity is {s} located?",
+    ),
     "shares border with": ("What does {s} share a border with?", "What borders {s}?"),
     "member of sports team": ("Which team does {s} play for?", "What is the sports team of {s}?"),
     "member of": ("What is {s} a member of?", "Which organisation does {s} belong to?"),

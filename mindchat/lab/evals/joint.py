@@ -1,8 +1,10 @@
 """Supporting facts and joint scores of HotpotQA and 2WikiMultihopQA: is the answer right, and for the right sentences?
 
-Owns: the official set scores over sentences, their product with the answer's, and reading a turn's citations as predicted sentences.
-Does not own: answer metrics (metrics.py), citation precision by passage (behaviour.py). Source: hotpot_evaluate_v1.py (Yang et al. 2018).
-MindChat is not trained to list supporting facts; what it cites is taken as its list, so recall is bounded by how little a short answer needs to cite.
+Owns: the official set scores over sentences, their product with the answer's, and reading a turn's citations as
+predicted sentences.
+Does not own: answer metrics (metrics.py), citation precision by passage (behaviour.py). Source: hotpot_evaluate_v1.py
+(Yang et al. 2018). MindChat is not trained to list supporting facts; what it cites is taken as its list, so recall is
+bounded by how little a short answer needs to cite.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from mindchat.trace import Trace
 
 
 def supporting_facts(predicted: AbstractSet[Hashable], gold: AbstractSet[Hashable]) -> tuple[float, float, float]:
-    """(EM, precision, recall) of a set of sentences; EM asks for equal sets. An empty prediction has precision 0, as in the official script."""
+    """(EM, precision, recall) of a set of sentences; EM asks for equal sets. An empty prediction has precision 0, as in
+    the official script.
+    """
     right = len(predicted & gold)
     precision = right / len(predicted) if predicted else 0.0
     recall = right / len(gold) if gold else 0.0
@@ -25,7 +29,9 @@ def supporting_facts(predicted: AbstractSet[Hashable], gold: AbstractSet[Hashabl
 
 
 def joint(prediction: str, gold: Gold, facts: tuple[float, float, float]) -> dict[str, float]:
-    """sp_em, sp_f1, joint_em, joint_f1: precisions and recalls of answer and facts are multiplied before F1 is taken; the best alternative counts."""
+    """sp_em, sp_f1, joint_em, joint_f1: precisions and recalls of answer and facts are multiplied before F1 is taken;
+    the best alternative counts.
+    """
     same, precision, recall = facts
     best_em, best_f1 = 0.0, 0.0
     for answer in (*gold.answers, *gold.demonyms):
@@ -37,7 +43,9 @@ def joint(prediction: str, gold: Gold, facts: tuple[float, float, float]) -> dic
 
 def cited_sentences(trace: Trace, example: Example, gold: Gold) -> set[Hashable]:
     """What the answer cites, as sentences: a gold sentence by its number, any other by its passage and where it starts."""
-    texts = {source.pid: source.text for source in example.context} | {passage.id: passage.text for passage in trace.passages}
+    texts = {source.pid: source.text for source in example.context} | {
+        passage.id: passage.text for passage in trace.passages
+    }
     found: set[Hashable] = set()
     for citation in trace.answer.citations if trace.answer else ():
         text = texts.get(citation.passage, "")
@@ -66,4 +74,6 @@ def judge(trace: Trace, prediction: str, example: Example, gold: Gold) -> Mappin
     """The four scores; empty where the gold names no sentences."""
     if not gold.sentences:
         return {}
-    return joint(prediction, gold, supporting_facts(cited_sentences(trace, example, gold), set(range(len(gold.sentences)))))
+    return joint(
+        prediction, gold, supporting_facts(cited_sentences(trace, example, gold), set(range(len(gold.sentences))))
+    )

@@ -1,6 +1,7 @@
 """What stays of a run for good: small enough to be committed, enough for every table.
 
-Owns: the compact form of a finished folder, whatever it holds. Does not own: reading it again (records.py, chain_records.py, probe_tables.py).
+Owns: the compact form of a finished folder, whatever it holds. Does not own: reading it again (records.py,
+chain_records.py, probe_tables.py).
 """
 
 from __future__ import annotations
@@ -38,6 +39,18 @@ def compact_chain(record: ChainRecord) -> ChainRecord:
     empty = msgspec.structs.replace
     turns = []
     for turn in record.turns:
-        learned, served = (tuple(empty(fact, subject="", object="") for fact in facts) for facts in (turn.learned, turn.served))
-        turns.append(empty(turn, question="", prediction="", gold=(), learned=learned, served=served, counts=records.without_zeros(turn.counts)))
+        learned, served = (
+            tuple(empty(fact, subject="", object="") for fact in facts) for facts in (turn.learned, turn.served)
+        )
+        turns.append(
+            empty(
+                turn,
+                question="",
+                prediction="",
+                gold=(),
+                learned=learned,
+                served=served,
+                counts=records.without_zeros(turn.counts),
+            )
+        )
     return empty(record, turns=tuple(turns))

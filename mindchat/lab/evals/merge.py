@@ -1,6 +1,7 @@
 """Several output folders as one set of records, with arms that mean different things kept apart by name.
 
-Owns: which records stand side by side, and the suffixes that tell apart equal names (context, corpus, seed, changed defaults).
+Owns: which records stand side by side, and the suffixes that tell apart equal names (context, corpus, seed, changed
+defaults).
 Does not own: the folders' format (records.py).
 """
 
@@ -26,7 +27,8 @@ class Merged(Struct, frozen=True):
 
 
 def merge(folders: Sequence[Path]) -> Merged:
-    """Read and join. A question that two folders answered under the same arm and setting counts once (the later folder's).
+    """Read and join. A question that two folders answered under the same arm and setting counts once (the later
+    folder's).
 
     Raises UsageError if a folder holds no run or none holds a record.
     """
@@ -77,5 +79,7 @@ def _settings_of(run: Run, arm: str) -> dict[str, Any] | None:
 
 
 def _differ(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:
-    """Whether two descriptions of an arm disagree on a setting that both know; a setting that one of them is too old to know says nothing."""
+    """Whether two descriptions of an arm disagree on a setting that both know; a setting that one of them is too old to
+    know says nothing.
+    """
     return a is not None and b is not None and any(a[key] != b[key] for key in a.keys() & b.keys())

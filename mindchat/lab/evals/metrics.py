@@ -1,7 +1,8 @@
 """Official answer metrics, one rule a dataset.
 
-Owns: SQuAD normalisation, EM, token F1, yes/no rules, label accuracy, DRAGIN's variants, RULES (dataset → rule). IIRC's set scoring is in drop.py,
-what retrieval, citations and triggers achieved in behaviour.py. Does not own: answer extraction (mindchat.answers).
+Owns: SQuAD normalisation, EM, token F1, yes/no rules, label accuracy, DRAGIN's variants, RULES (dataset → rule). IIRC's
+set scoring is in drop.py, what retrieval, citations and triggers achieved in behaviour.py. Does not own: answer
+extraction (mindchat.answers).
 Source: the published scorers of SQuAD 1.1, HotpotQA, 2WikiMultihopQA v1.1, MuSiQue, StrategyQA, DROP/IIRC and DRAGIN.
 """
 
@@ -25,7 +26,8 @@ Rule = Callable[[str, Gold], Scores]
 
 
 def normalise(text: str) -> str:
-    """Lower case, ASCII punctuation deleted (not spaced), articles removed, spaces collapsed: "The U.S." → "us", "1,000" → "1000".
+    """Lower case, ASCII punctuation deleted (not spaced), articles removed, spaces collapsed: "The U.S." → "us",
+    "1,000" → "1000".
 
     Unicode quotes, dashes and diacritics stay, as in the official scripts.
     """
@@ -40,8 +42,8 @@ def exact(prediction: str, gold: str) -> float:
 def overlap(prediction: str, gold: str, *, polar: bool) -> tuple[float, float]:
     """(precision, recall) of the bags of tokens, each in [0, 1].
 
-    polar: HotpotQA's rule, by which yes, no and noanswer on either side score 0 unless both sides are equal. Without it (MuSiQue, SQuAD)
-    two empty strings score 1.
+    polar: HotpotQA's rule, by which yes, no and noanswer on either side score 0 unless both sides are equal. Without it
+    (MuSiQue, SQuAD) two empty strings score 1.
     """
     guess, truth = normalise(prediction), normalise(gold)
     if polar and guess != truth and (guess in _POLAR or truth in _POLAR):
@@ -89,7 +91,9 @@ def hotpotqa(prediction: str, gold: Gold) -> Scores:
 
 
 def wiki2(prediction: str, gold: Gold) -> Scores:
-    """Answer, aliases and demonyms, the best EM and the best F1 taken separately; em_dragin and f1_dragin do without demonyms."""
+    """Answer, aliases and demonyms, the best EM and the best F1 taken separately; em_dragin and f1_dragin do without
+    demonyms.
+    """
     official = _span(prediction, (*gold.answers, *gold.demonyms), polar=True)
     narrow = _span(prediction, gold.answers, polar=True)
     return {**official, "em_dragin": narrow["em"], "f1_dragin": narrow["f1"]}
@@ -107,21 +111,38 @@ def polar_word(text: str) -> str:
 
 
 def strategyqa(prediction: str, gold: Gold) -> Scores:
-    """Accuracy; anything but yes or no is wrong. EM and F1 are the same number, so that tables over datasets stay readable."""
+    """Accuracy; anything but yes or no is wrong. EM and F1 are the same number, so that tables over datasets stay
+    readable.
+    """
     right = float(polar_word(prediction) == gold.answers[0].lower())
     return {"em": right, "f1": right, "accuracy": right}
 
 
 def dragin_strategyqa(text: str) -> str:
-    """DRAGIN's reading of a whole reply: after the first "the answer is", "yes" if three letters say so, else "no"; "" without the phrase."""
+    """DRAGIN's reading of a whole reply: after the first "the answer is", "yes" if three letters say so, else "no"; ""
+    without the phrase.
+    """
     _, phrase, rest = text.partition("the answer is")
     if not phrase:
         return ""
     return "yes" if rest.strip()[:3].lower() == "yes" else "no"
 
 
-_LABELS = {"support": "support", "supports": "support", "supported": "support", "yes": "support", "true": "support", "contradict": "contradict"}
-_LABELS |= {"contradicts": "contradict", "contradicted": "contradict", "refutes": "contradict", "refuted": "contradict", "no": "contradict"}
+_LABELS = {
+    "support": "support",
+    "supports": "support",
+    "supported": "support",
+    "yes": "support",
+    "true": "support",
+    "contradict": "contradict",
+}
+_LABELS |= {
+    "contradicts": "contradict",
+    "contradicted": "contradict",
+    "refutes": "contradict",
+    "refuted": "contradict",
+    "no": "contradict",
+}
 _LABELS |= {"false": "contradict"}
 
 
@@ -133,7 +154,9 @@ def scifact(prediction: str, gold: Gold) -> Scores:
 
 
 def iirc(prediction: str, gold: Gold) -> Scores:
-    """Both readings: em and f1 take the spans as alternatives (DRAGIN, MIND); em_set and f1_set as a set aligned one to one (official, IRCoT)."""
+    """Both readings: em and f1 take the spans as alternatives (DRAGIN, MIND); em_set and f1_set as a set aligned one to
+    one (official, IRCoT).
+    """
     exact_set, f1_set = drop.score(prediction, gold.answers)
     return {**_span(prediction, gold.answers, polar=True), "em_set": exact_set, "f1_set": f1_set}
 
@@ -151,7 +174,8 @@ RULES: Mapping[str, Rule] = {
 
 
 def score(dataset: str, prediction: str, gold: Gold, *, abstained: bool = False, reply: str = "") -> Scores:
-    """em, f1 and accuracy in [0, 1], and the dataset's own variants. For an unanswerable question only a refusal is right.
+    """em, f1 and accuracy in [0, 1], and the dataset's own variants. For an unanswerable question only a refusal is
+    right.
 
     reply: reasoning and answer as one text, from which DRAGIN reads StrategyQA's yes or no (em_dragin).
     """

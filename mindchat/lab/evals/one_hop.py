@@ -1,9 +1,11 @@
 """One sentence for one gold fact: the material for asking whether the policies' signals know a wrong sentence.
 
-Owns: single hops with a checkable answer, the loop's own first claiming sentence for each (without documents, with the passage that states the fact,
-or with what a search finds), its signals and whether it states the gold. Does not own: the area under the curve (detect.py), files (records.py).
-A hop is asked as a turn of the shipped engine and stopped at the sentence's verdict, so prompt, words, θ and factors are those of `mind`.
-Source: the gold triples of 2WikiMultihopQA, the steps of MuSiQue; the signals are MIND Eq 1-3, DRAGIN's S, AdaRAGUE's sequence entropy.
+Owns: single hops with a checkable answer, the loop's own first claiming sentence for each (without documents, with the
+passage that states the fact, or with what a search finds), its signals and whether it states the gold. Does not own:
+the area under the curve (detect.py), files (records.py). A hop is asked as a turn of the shipped engine and stopped at
+the sentence's verdict, so prompt, words, θ and factors are those of `mind`.
+Source: the gold triples of 2WikiMultihopQA, the steps of MuSiQue; the signals are MIND Eq 1-3, DRAGIN's S, AdaRAGUE's
+sequence entropy.
 """
 
 from __future__ import annotations
@@ -34,13 +36,17 @@ from mindchat.ports import NEVER, Cancel
 from mindchat.values import Token, Verdict, WordScore
 
 Given = Literal["none", "oracle", "retrieved"]
-"""What the model may read before it writes: nothing, the passage that states the fact, or what one search with the question finds."""
+"""What the model may read before it writes: nothing, the passage that states the fact, or what one search with the
+question finds.
+"""
 GIVEN: tuple[Given, ...] = ("none", "oracle", "retrieved")
 VAGUE = ("country of citizenship", "country of origin", "country")
 """Relations whose gold comes in two forms (American, United States), so that its absence proves nothing."""
 _REFUSAL = re.compile(
-    r"\b(?:unknown|no information|not (?:been )?(?:known|specified|mentioned|stated|given|provided|available|recorded|clear)|"
-    r"(?:do|does)(?: not|n[’']t) (?:know|say|mention|state|specify|provide)|can(?:not|[’']t) be (?:determined|found|answered))\b",
+    r"\b(?:unknown|no information|not (?:been"
+    r" )?(?:known|specified|mentioned|stated|given|provided|available|recorded|clear)|"
+    r"(?:do|does)(?: not|n[’']t) (?:know|say|mention|state|specify|provide)|can(?:not|[’']t) be"
+    r" (?:determined|found|answered))\b",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"\b\d{4}\b")
@@ -60,7 +66,8 @@ class OneHop(Struct, frozen=True):
 
 
 def one_hops(items: Sequence[Item], seed: int) -> list[OneHop]:
-    """At most one hop of each question, each fact once, in seeded order; only facts that a passage states and the question does not give away.
+    """At most one hop of each question, each fact once, in seeded order; only facts that a passage states and the
+    question does not give away.
 
     Raises UsageError if the items annotate no single hops.
     """
@@ -70,20 +77,39 @@ def one_hops(items: Sequence[Item], seed: int) -> list[OneHop]:
         passages = {source.pid: source for source in item.example.context}
         for number, (question, need) in enumerate(hops(item), 1):
             given = contains(question, need.object)
-            if need.pid not in passages or need.predicate in VAGUE or given or not normalise(need.object) or need.key in known:
+            if (
+                need.pid not in passages
+                or need.predicate in VAGUE
+                or given
+                or not normalise(need.object)
+                or need.key in known
+            ):
                 continue
             known.add(need.key)
             passage = passages[need.pid]
-            found.append(OneHop(f"{item.example.id}#{number}", item.example.dataset, question, need.object, need.predicate, passage, item))
+            found.append(
+                OneHop(
+                    f"{item.example.id}#{number}",
+                    item.example.dataset,
+                    question,
+                    need.object,
+                    need.predicate,
+                    passage,
+                    item,
+                )
+            )
             break
     if not found:
-        raise UsageError("No question of these files names a single fact and the passage that states it.", "Use 2WikiMultihopQA or MuSiQue.")
+        raise UsageError(
+            "No question of these files names a single fact and the passage that states it.",
+            "Use 2WikiMultihopQA or MuSiQue.",
+        )
     return found
 
 
 def states(sentence: str, answer: str) -> bool:
-    """Whether a sentence says the gold answer: its words in a row; of a date, all of them in any order ("March 5, 1900"); of a name with a
-    title or a region after a comma, what stands before it ("Robert Petre, 8th Baron Petre").
+    """Whether a sentence says the gold answer: its words in a row; of a date, all of them in any order ("March 5,
+    1900"); of a name with a title or a region after a comma, what stands before it ("Robert Petre, 8th Baron Petre").
     """
     if contains(sentence, answer):
         return True
@@ -98,7 +124,8 @@ def refuses(sentence: str) -> bool:
     return bool(sentence) and (says_unknown(sentence) or _REFUSAL.search(sentence) is not None)
 
 
-# ── one sentence ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── one sentence
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def claims(words: Sequence[WordScore]) -> list[WordScore]:
@@ -109,8 +136,9 @@ def claims(words: Sequence[WordScore]) -> list[WordScore]:
 def signals(verdict: Verdict, tokens: Sequence[Token]) -> dict[str, float]:
     """Every candidate for "this sentence is wrong", higher meaning less sure; all in nats, but for triggered (0 or 1).
 
-    max_s: RIND's score. margin: max_s - θ. max_s_raw: with attention as measured. max_entropy, mean_entropy: over content words (the maximum
-    without the question's own). sequence_entropy, surprise: mean entropy and mean negative log-probability over all tokens.
+    max_s: RIND's score. margin: max_s - θ. max_s_raw: with attention as measured. max_entropy, mean_entropy: over
+    content words (the maximum without the question's own). sequence_entropy, surprise: mean entropy and mean negative
+    log-probability over all tokens.
     """
     said, content = claims(verdict.words), [word for word in verdict.words if word.content]
     entropies = [token.entropy for token in tokens if token.entropy is not None and token.text.strip()]
@@ -155,8 +183,11 @@ class FirstClaim:
         return False
 
 
-def ask_one(make_session: MakeSession, config: Config, hop: OneHop, given: Given, open_corpus: str, cancel: Cancel) -> Record:
-    """One sentence, scored: `right` if it states the gold, `refused` if it says that it does not know, `silent` if no sentence claims anything.
+def ask_one(
+    make_session: MakeSession, config: Config, hop: OneHop, given: Given, open_corpus: str, cancel: Cancel
+) -> Record:
+    """One sentence, scored: `right` if it states the gold, `refused` if it says that it does not know, `silent` if no
+    sentence claims anything.
 
     The session is given the question and the corpus, nothing else of the hop.
     """
@@ -193,7 +224,8 @@ def _corpus(hop: OneHop, given: Given, open_corpus: str) -> CorpusSpec:
     return CorpusSpec("open", path=open_corpus) if open_corpus else CorpusSpec("own", hop.item.example.context)
 
 
-# ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a run
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def arm_name(given: Given) -> str:
@@ -202,8 +234,16 @@ def arm_name(given: Given) -> str:
 
 
 def settings_for(base: Config, given: Given, seed: int) -> Config:
-    """The shipped engine's first sentences: no hop is made, memory is off, only `retrieved` searches, and before the first word."""
-    wanted = {"engine.policy": "mind", "engine.seed": str(seed), "engine.max_hops": "0", "engine.max_sentences": "3", "memory.mode": "off"}
+    """The shipped engine's first sentences: no hop is made, memory is off, only `retrieved` searches, and before the
+    first word.
+    """
+    wanted = {
+        "engine.policy": "mind",
+        "engine.seed": str(seed),
+        "engine.max_hops": "0",
+        "engine.max_sentences": "3",
+        "memory.mode": "off",
+    }
     for key, value in {**wanted, "rind.first": "true" if given == "retrieved" else "false"}.items():
         base = change(base, key, value)
     return base
@@ -212,7 +252,13 @@ def settings_for(base: Config, given: Given, seed: int) -> Config:
 def described(plan: Plan, base: Config, given: Sequence[Given], n: int) -> Run:
     """run.json of these conditions, from the description of an ordinary run over the same files."""
     arms = tuple(ArmEntry(arm_name(one), decisive(settings_for(base, one, plan.seed))) for one in given)
-    return replace(plan.run, n=n, arms=arms, context=",".join(given), notes=("Single hops: one sentence each, stopped at its verdict.",))
+    return replace(
+        plan.run,
+        n=n,
+        arms=arms,
+        context=",".join(given),
+        notes=("Single hops: one sentence each, stopped at its verdict.",),
+    )
 
 
 def evaluate(
@@ -228,7 +274,8 @@ def evaluate(
     timeout: float | None = None,
     cancel: Cancel = NEVER,
 ) -> Iterator[EvalEvent]:
-    """Fill the folder, hop by hop under every condition; resumed and sharded as runner.evaluate is. `plan.items` must be all of the files' items.
+    """Fill the folder, hop by hop under every condition; resumed and sharded as runner.evaluate is. `plan.items` must
+    be all of the files' items.
 
     Raises what would fail every question, and Interrupted when cancelled.
     """
@@ -254,5 +301,14 @@ def evaluate(
             failures += record.failure is not None
             failure = record.failure.message if record.failure else ""
             done = len(pairs) - len(left) + asked
-            yield Scored(record.arm, hop.id, done, len(pairs), record.scores, failure, seconds, spent / asked * (len(left) - asked))
+            yield Scored(
+                record.arm,
+                hop.id,
+                done,
+                len(pairs),
+                record.scores,
+                failure,
+                seconds,
+                spent / asked * (len(left) - asked),
+            )
         yield Finished(len(pairs), failures)

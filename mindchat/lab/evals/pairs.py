@@ -1,8 +1,10 @@
-"""Two arithmetics over the same questions, in turn: are the answers and entropies the same, and how much faster is one than the other?
+"""Two arithmetics over the same questions, in turn: are the answers and entropies the same, and how much faster is one
+than the other?
 
-Owns: asking, the record of a pair (one JSON line, so that a run can be resumed), the summary. Does not own: loading models (wiring), the flags (cli).
-Each question goes to both, whoever began the one before goes second, and each starts without cached prefixes: a busy minute falls on both alike.
-Entropies are compared where both distributions have the same context: at every token up to and including the first that differs.
+Owns: asking, the record of a pair (one JSON line, so that a run can be resumed), the summary. Does not own: loading
+models (wiring), the flags (cli). Each question goes to both, whoever began the one before goes second, and each starts
+without cached prefixes: a busy minute falls on both alike. Entropies are compared where both distributions have the
+same context: at every token up to and including the first that differs.
 """
 
 from __future__ import annotations
@@ -96,11 +98,18 @@ def ask(model: Cold, prompt: Prompt, item: Item, cancel: Cancel = NEVER) -> Side
 
 
 def compare(
-    models: Mapping[str, Cold], items: Sequence[Item], composer: Composer, file: Path, *, about: Mapping[str, Any], cancel: Cancel = NEVER
+    models: Mapping[str, Cold],
+    items: Sequence[Item],
+    composer: Composer,
+    file: Path,
+    *,
+    about: Mapping[str, Any],
+    cancel: Cancel = NEVER,
 ) -> Iterator[Pair]:
     """Pairs of all items, those that the file holds first; every new one is written before it is yielded.
 
-    The file's first line is `about` (models, libraries, threads). Raises UsageError if the file is about something else.
+    The file's first line is `about` (models, libraries, threads). Raises UsageError if the file is about something
+    else.
     """
     known = {pair.id: pair for pair in read(file, about)}
     yield from (known[item.example.id] for item in items if item.example.id in known)
@@ -147,11 +156,18 @@ def summarise(pairs: Sequence[Pair], base: str, other: str) -> dict[str, Any]:
         "entropies_compared": len(changes),
         "entropy_change": _mean([abs(change) for change in changes]),
         "entropy_shift": _mean(changes),
-        "prefill_tokens_per_second": {base: _prefill([one for one, _ in both]), other: _prefill([two for _, two in both])},
+        "prefill_tokens_per_second": {
+            base: _prefill([one for one, _ in both]),
+            other: _prefill([two for _, two in both]),
+        },
         "prefill_speed": _ratio([(one.prefill, two.prefill) for one, two in both]),
         "decode_tokens_per_second": {base: _decode([one for one, _ in both]), other: _decode([two for _, two in both])},
         "decode_speed": _ratio([(_mean(one.steps), _mean(two.steps)) for one, two in both if one.steps and two.steps]),
-        "different": [{"id": p.id, base: p.sides[base].short, other: p.sides[other].short} for p in pairs if _differ(p, base, other)],
+        "different": [
+            {"id": p.id, base: p.sides[base].short, other: p.sides[other].short}
+            for p in pairs
+            if _differ(p, base, other)
+        ],
     }
 
 
@@ -187,7 +203,9 @@ def _decode(sides: Sequence[Side]) -> float:
 
 
 def _ratio(seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Of times of the two on the same question: their median ratio, and the interval of the mean of the ratios' logarithms as a ratio."""
+    """Of times of the two on the same question: their median ratio, and the interval of the mean of the ratios'
+    logarithms as a ratio.
+    """
     ratios = [a / b for a, b in seconds if a > 0 < b]
     found = interval([math.log(ratio) for ratio in ratios])
     middle = statistics.median(ratios) if ratios else math.nan

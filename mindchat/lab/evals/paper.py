@@ -1,6 +1,7 @@
 """Numbers that papers report, shown beside ours and marked as theirs.
 
-Owns: reading paper_numbers.toml. Does not own: any comparison; models, corpora and splits differ, so no difference is ever computed against them.
+Owns: reading paper_numbers.toml. Does not own: any comparison; models, corpora and splits differ, so no difference is
+ever computed against them.
 """
 
 from __future__ import annotations

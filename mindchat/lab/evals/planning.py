@@ -52,21 +52,29 @@ def plan(
 ) -> Plan:
     """Read the question files (n sampled from each), expand the arms, describe the run.
 
-    axes: dotted setting → values, as strings ("engine.policy": ["none", "mind"]). models: facts about each model (file hash) for run.json.
-    Raises UsageError or ConfigError for anything that cannot be run as asked.
+    axes: dotted setting → values, as strings ("engine.policy": ["none", "mind"]). models: facts about each model (file
+    hash) for run.json. Raises UsageError or ConfigError for anything that cannot be run as asked.
     """
     if n is not None and n < 1:
         raise UsageError(f"--n is {n}; it must be at least 1.", "Leave it out to ask every question.")
     arms = expand(base, axes, seed=seed)
     if context != "retrieved" and (other := sorted({arm.config.engine.policy for arm in arms} - {"none"})):
-        raise UsageError(f"--context {context} leaves nothing to search for the policy {', '.join(other)}.", "Use --policy none with it.")
+        raise UsageError(
+            f"--context {context} leaves nothing to search for the policy {', '.join(other)}.",
+            "Use --policy none with it.",
+        )
     if open_corpus is not None and context != "retrieved":
         raise UsageError(f"--open and --context {context} exclude each other.", "Leave one of them out.")
     if open_corpus is not None and not open_corpus.exists():
-        raise UsageError(f"{open_corpus} does not exist.", "Give a corpus of {id, title, text} lines, or a folder of documents.")
+        raise UsageError(
+            f"{open_corpus} does not exist.", "Give a corpus of {id, title, text} lines, or a folder of documents."
+        )
     for path in paths:
         if open_corpus is not None and _would_be_searched(path.resolve(), open_corpus.resolve()):
-            raise UsageError(f"{path} lies in the corpus {open_corpus}: its answers would be searched.", "List it in a .mindchatignore there.")
+            raise UsageError(
+                f"{path} lies in the corpus {open_corpus}: its answers would be searched.",
+                "List it in a .mindchatignore there.",
+            )
     items, entries = _read(paths, n, seed)
     run = Run(
         seed=seed,
@@ -97,7 +105,9 @@ def _read(paths: Sequence[Path], n: int | None, seed: int) -> tuple[list[Item], 
         for item in datasets.sample(loaded, n, seed):
             key = (item.example.dataset, item.example.id)
             if key in items:
-                raise UsageError(f"The question {key[1]} of {key[0]} stands in two of the files.", "Give each question once.")
+                raise UsageError(
+                    f"The question {key[1]} of {key[0]} stands in two of the files.", "Give each question once."
+                )
             items[key] = item
         entries.append(_entry(path, tuple(sorted({item.example.dataset for item in loaded})), len(loaded)))
     return list(items.values()), entries
@@ -127,9 +137,16 @@ def _notes(items: Sequence[Item], context: Context, open_corpus: Path | None) ->
         yield "Context oracle: gold chose the passages; an upper bound, not a result."
     searched = context in ("retrieved", "given") and open_corpus is None
     for dataset in sorted({item.example.dataset for item in items}) if searched else ():
-        pids = [({s.pid for s in i.example.context}, {s.pid for s in i.gold.supporting}) for i in items if i.example.dataset == dataset]
+        pids = [
+            ({s.pid for s in i.example.context}, {s.pid for s in i.gold.supporting})
+            for i in items
+            if i.example.dataset == dataset
+        ]
         if all(own <= supporting for own, supporting in pids):
-            yield f"{dataset}: the questions' own contexts hold supporting passages only (an oracle setting); --open CORPUS.jsonl is realistic."
+            yield (
+                f"{dataset}: the questions' own contexts hold supporting passages only (an oracle setting); --open"
+                " CORPUS.jsonl is realistic."
+            )
 
 
 def versions() -> dict[str, str]:

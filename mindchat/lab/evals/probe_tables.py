@@ -1,6 +1,7 @@
 """The tables of a probe's report: one for each chart, one for the cost of a measurement.
 
-Owns: how report.json of a probe is put into Markdown, reading a kept one. Does not own: what is in it (mindchat.lab.probes).
+Owns: how report.json of a probe is put into Markdown, reading a kept one. Does not own: what is in it
+(mindchat.lab.probes).
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ def lines(found: Mapping[str, Any], heading: str = "## ") -> Iterator[str]:
     yield f"{heading}Cost of a measurement{close}"
     yield ""
     costs = [
-        [str(row["repeat"]), str(row["n"]), number(row["tokens_new"], 0), number(row["tokens_cached"], 0), number(row["seconds"], 2)]
+        [
+            str(row["repeat"]),
+            str(row["n"]),
+            number(row["tokens_new"], 0),
+            number(row["tokens_cached"], 0),
+            number(row["seconds"], 2),
+        ]
         for row in found["cost"]
     ]
     yield from table(["repetitions", "n", "new tokens", "cached tokens", "seconds"], costs)

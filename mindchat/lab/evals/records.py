@@ -1,7 +1,8 @@
 """The output folder: run.json and the record lines, safe against kill -9 and against several processes.
 
 Owns: Record, the files of the shards and merging them, the run description and its agreement on resume.
-Does not own: appending and reading lines (json_lines.py), what is recorded (runner.py) or how it is summed up (report.py).
+Does not own: appending and reading lines (json_lines.py), what is recorded (runner.py) or how it is summed up
+(report.py).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Record(Struct, frozen=True, omit_defaults=True):
     abstained: bool = False
     stop: str = ""
     warm: int = 0
-    """Prompt tokens of the first model call that an earlier turn had left in the model's cache; 0: a fair, cold start."""
+    """Prompt tokens of the first model call that an earlier turn had left in the model's cache; 0: a fair, cold start.
+    """
     hops: tuple[dict[str, Any], ...] = ()
     failure: Failure | None = None
 
@@ -98,7 +100,9 @@ class Run(Struct, frozen=True):
 
 
 def _shape(run: Run) -> dict[str, Any]:
-    """What must not change on resume. More arms and a larger n may be added: the sample of a larger n extends the smaller one's."""
+    """What must not change on resume. More arms and a larger n may be added: the sample of a larger n extends the
+    smaller one's.
+    """
     return {
         "seed": run.seed,
         "context": run.context,
@@ -111,7 +115,9 @@ def join_runs(old: Run, new: Run) -> Run:
     """The description after a resume. Raises UsageError naming what differs."""
     for what, value in _shape(old).items():
         if _shape(new)[what] != value:
-            raise UsageError(f"The folder holds a run with another {what}.", "Resume with the same command, or give a new --out.")
+            raise UsageError(
+                f"The folder holds a run with another {what}.", "Resume with the same command, or give a new --out."
+            )
     known = {arm.name: arm for arm in old.arms}
     for arm in new.arms:
         if arm.name in known and known[arm.name].settings != arm.settings:
@@ -122,7 +128,9 @@ def join_runs(old: Run, new: Run) -> Run:
             raise UsageError(f"The model {model} is not the one that this folder was made with.", "Give a new --out.")
     arms = (*old.arms, *(arm for arm in new.arms if arm.name not in known))
     n = None if old.n is None or new.n is None else max(old.n, new.n)
-    return msgspec.structs.replace(old, arms=arms, n=n, models={**old.models, **new.models}, notes=tuple(dict.fromkeys([*old.notes, *new.notes])))
+    return msgspec.structs.replace(
+        old, arms=arms, n=n, models={**old.models, **new.models}, notes=tuple(dict.fromkeys([*old.notes, *new.notes]))
+    )
 
 
 def pretty(value: Any) -> bytes:
@@ -155,7 +163,9 @@ def read_records(folder: Path) -> list[Record]:
 
 @contextlib.contextmanager
 def open_writer(folder: Path, shard: tuple[int, int]) -> Iterator[Lines]:
-    """The file of this shard (number, of how many), for records, alone. Raises IndexLockedError if another process writes it."""
+    """The file of this shard (number, of how many), for records, alone. Raises IndexLockedError if another process
+    writes it.
+    """
     name = QUESTIONS if shard == (1, 1) else f"{QUESTIONS}-{shard[0]}"
     with appending(folder / f"{name}.jsonl", "Wait for it, or give each process its own --shard i/n.") as lines:
         yield lines
@@ -188,7 +198,9 @@ PREDICTION = 120
 
 
 def compact(record: Record) -> Record:
-    """The record without texts but the prediction's beginning, without zeros and long fractions: what tables and charts need."""
+    """The record without texts but the prediction's beginning, without zeros and long fractions: what tables and charts
+    need.
+    """
     return msgspec.structs.replace(
         record,
         question="",
@@ -210,7 +222,9 @@ def without_zeros(counts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_compact(folder: Path, target: Path, *, strip: Sequence[str] = ()) -> None:
-    """run.json and one merged questions.jsonl without texts, for committing; `strip` lists keys of run.json's machine to leave out."""
+    """run.json and one merged questions.jsonl without texts, for committing; `strip` lists keys of run.json's machine
+    to leave out.
+    """
     run = read_run(folder)
     if run is None:
         raise UsageError(f"{folder} holds no run.", "Give an output folder of mindchat eval.")

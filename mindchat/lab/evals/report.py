@@ -1,6 +1,7 @@
 """The report: report.json, report.md and report.svg from one or more output folders.
 
-Owns: their words and layout. Does not own: the numbers (summary.py), the picture (chart.py). Deterministic: equal records give equal bytes.
+Owns: their words and layout. Does not own: the numbers (summary.py), the picture (chart.py). Deterministic: equal
+records give equal bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def build(folders: Sequence[Path], *, against: Sequence[str] = ()) -> Report:
     datasets = tuple(summarise(dataset, records, against=against) for dataset, records in merged.records.items())
     settings = {"retrieved" if run.context in ("retrieved", "none") else "given" for run in merged.runs.values()}
     theirs = {dataset.dataset: paper.published(dataset.dataset, settings) for dataset in datasets}
-    return Report(merged.runs, datasets, {name: rows for name, rows in theirs.items() if rows}, _notes(merged, datasets))
+    return Report(
+        merged.runs, datasets, {name: rows for name, rows in theirs.items() if rows}, _notes(merged, datasets)
+    )
 
 
 def write(folders: Sequence[Path], out: Path, *, against: Sequence[str] = ()) -> Report:
@@ -56,13 +59,20 @@ def _notes(merged: Merged, datasets: Sequence[DatasetSummary]) -> tuple[str, ...
     notes = [note for run in merged.runs.values() for note in run.notes]
     for dataset in datasets:
         if any(arm.total.n != dataset.questions for arm in dataset.arms):
-            notes.append(f"{dataset.dataset}: unfinished; {dataset.shared} of {dataset.questions} questions have a record of every arm.")
+            notes.append(
+                f"{dataset.dataset}: unfinished; {dataset.shared} of {dataset.questions} questions have a record of"
+                " every arm."
+            )
         if (fewest := min(arm.total.n for arm in dataset.arms)) < SMALL:
             notes.append(
-                f"{dataset.dataset}: {fewest} questions are few; an interval of so small a sample is too narrow, most of all next to 0 and 100 %."
+                f"{dataset.dataset}: {fewest} questions are few; an interval of so small a sample is too narrow, most"
+                " of all next to 0 and 100 %."
             )
         if warm := sum(arm.warm for arm in dataset.arms):
-            notes.append(f"{dataset.dataset}: {warm} turns began on a warm prefix cache; their seconds and new tokens are too low.")
+            notes.append(
+                f"{dataset.dataset}: {warm} turns began on a warm prefix cache; their seconds and new tokens are too"
+                " low."
+            )
         if failures := sum(arm.total.failures for arm in dataset.arms):
             notes.append(f"{dataset.dataset}: {failures} failed turns count as wrong answers.")
     cores = {(run.machine.get("processor"), run.machine.get("cores")) for run in merged.runs.values()}
@@ -71,7 +81,8 @@ def _notes(merged: Merged, datasets: Sequence[DatasetSummary]) -> tuple[str, ...
     return tuple(dict.fromkeys(notes))
 
 
-# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── words
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def number(value: float, digits: int = 1) -> str:
@@ -106,7 +117,10 @@ def markdown(found: Report) -> str:
     lines += _runs(found)
     lines += [f"* {clean_line(note)}" for note in found.notes] + ([""] if found.notes else [])
     lines += [
-        "EM, F1 and accuracy in percent with 95 % bootstrap intervals over questions. Accuracy of span answers: the gold answer stands in the short",
+        (
+            "EM, F1 and accuracy in percent with 95 % bootstrap intervals over questions. Accuracy of span answers: the"
+            " gold answer stands in the short"
+        ),
         "answer. Calls: model calls of every kind. Cost is the mean per question.",
         "",
     ]
@@ -131,7 +145,9 @@ def _dataset(dataset: DatasetSummary, found: Report) -> Iterator[str]:
     yield f"## {clean_line(dataset.dataset)}"
     yield ""
     common, short = shorten([arm.arm for arm in dataset.arms])
-    yield f"{dataset.questions} questions, {dataset.shared} answered by every arm." + (f" All arms: {clean_line(common)}." if common else "")
+    yield f"{dataset.questions} questions, {dataset.shared} answered by every arm." + (
+        f" All arms: {clean_line(common)}." if common else ""
+    )
     yield ""
     yield from _main(dataset, short)
     yield from _by_type(dataset, short)
@@ -156,7 +172,10 @@ def _main(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
         "seconds",
     ]
     yield from table([*head, "best mix F1"], [_main_row(arm, short[arm.arm]) for arm in dataset.arms])
-    yield "Best mix F1: what a coin between two other arms reaches at this arm's mean calls or fewer; an arm below it is not worth its calls here."
+    yield (
+        "Best mix F1: what a coin between two other arms reaches at this arm's mean calls or fewer; an arm below it is"
+        " not worth its calls here."
+    )
     yield ""
 
 
@@ -173,18 +192,41 @@ def _main_row(arm: ArmSummary, name: str) -> list[str]:
         number(cost["retrievals"], 2),
         number(cost["model_calls"], 2),
         _prompted(arm.total),
-        f"{number(cost['generated_kept'], 0)} / {number(cost['generated_discarded'], 0)} / {number(cost['generated_side'], 0)}",
+        (
+            f"{number(cost['generated_kept'], 0)} / {number(cost['generated_discarded'], 0)} /"
+            f" {number(cost['generated_side'], 0)}"
+        ),
         plain(arm.seconds, 1),
         "–" if arm.mixture is None else number(100 * arm.mixture),
     ]
 
 
 def _by_type(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str]:
-    rows = [_type_row(kind, short[arm.arm], group) for kind in _types(dataset) for arm in dataset.arms if (group := arm.by_type.get(kind))]
+    rows = [
+        _type_row(kind, short[arm.arm], group)
+        for kind in _types(dataset)
+        for arm in dataset.arms
+        if (group := arm.by_type.get(kind))
+    ]
     if rows:
         yield "### By question type"
         yield ""
-        yield from table(["type", "arm", "n", "failed", "EM", "F1", "accuracy", "retrievals", "calls", "prompt new / cached", "seconds"], rows)
+        yield from table(
+            [
+                "type",
+                "arm",
+                "n",
+                "failed",
+                "EM",
+                "F1",
+                "accuracy",
+                "retrievals",
+                "calls",
+                "prompt new / cached",
+                "seconds",
+            ],
+            rows,
+        )
 
 
 def _types(dataset: DatasetSummary) -> list[str]:
@@ -193,7 +235,12 @@ def _types(dataset: DatasetSummary) -> list[str]:
 
 def _type_row(kind: str, arm: str, group: Group) -> list[str]:
     scores = [percent(group.em), percent(group.f1), percent(group.accuracy)]
-    costs = [number(group.cost["retrievals"], 2), number(group.cost["model_calls"], 2), _prompted(group), number(group.cost["seconds"], 1)]
+    costs = [
+        number(group.cost["retrievals"], 2),
+        number(group.cost["model_calls"], 2),
+        _prompted(group),
+        number(group.cost["seconds"], 1),
+    ]
     return [kind, arm, str(group.n), str(group.failures), *scores, *costs]
 
 
@@ -206,11 +253,19 @@ def _differences(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[
         return
     yield "### Paired differences"
     yield ""
-    yield "Arm minus reference, over the questions that both have. An interval that holds 0 shows no difference. p: exact McNemar test on EM."
+    yield (
+        "Arm minus reference, over the questions that both have. An interval that holds 0 shows no difference. p: exact"
+        " McNemar test on EM."
+    )
     yield ""
     head = ["arm", "reference", "n", "EM", "F1", "p", "retrievals", "calls", "prompt new / cached", "seconds"]
     yield from table(head, [_difference_row(one, short) for one in dataset.differences])
-    rows = [[kind, *_difference_row(inside, short)] for kind in _types(dataset) for d in dataset.differences if (inside := d.by_type.get(kind))]
+    rows = [
+        [kind, *_difference_row(inside, short)]
+        for kind in _types(dataset)
+        for d in dataset.differences
+        if (inside := d.by_type.get(kind))
+    ]
     if rows:
         yield from table(["type", *head], rows)
 
@@ -234,7 +289,9 @@ def _measures(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str
     names = sorted({name for arm in dataset.arms for name in arm.measures})
     rows = []
     for arm in dataset.arms:
-        cells = [f"{percent(arm.measures[name])} ({arm.measures[name].n})" if name in arm.measures else "–" for name in names]
+        cells = [
+            f"{percent(arm.measures[name])} ({arm.measures[name].n})" if name in arm.measures else "–" for name in names
+        ]
         stops = ", ".join(f"{stop} {count}" for stop, count in arm.stops.items())
         failed = ", ".join(f"{code} {count}" for code, count in arm.failure_codes.items())
         sure = "–" if arm.confidence_auroc is None else number(arm.confidence_auroc, 2)
@@ -243,7 +300,9 @@ def _measures(dataset: DatasetSummary, short: Mapping[str, str]) -> Iterator[str
     yield ""
     yield "In percent; in brackets the number of questions for which the measure is defined."
     yield ""
-    yield from table(["arm", *(name.replace("_", " ") for name in names), "confidence AUROC", "stops", "failures"], rows)
+    yield from table(
+        ["arm", *(name.replace("_", " ") for name in names), "confidence AUROC", "stops", "failures"], rows
+    )
 
 
 def _published(found: Sequence[paper.Published]) -> Iterator[str]:
@@ -256,6 +315,9 @@ def _published(found: Sequence[paper.Published]) -> Iterator[str]:
     for one in found:
         yield f"{one.paper}, {one.model}, {one.metric}." + (f" {one.note}" if one.note else "")
         yield ""
-        yield from table(["system", *one.columns], [[row.system, *("/".join(f"{v:g}" for v in value) for value in row.values)] for row in one.rows])
+        yield from table(
+            ["system", *one.columns],
+            [[row.system, *("/".join(f"{v:g}" for v in value) for value in row.values)] for row in one.rows],
+        )
     yield "</details>"
     yield ""

@@ -1,8 +1,9 @@
 """The runner: every arm on the same questions, one record each, continued after a kill.
 
-Owns: evaluate and its events, per-question deadlines, which errors end a run. Does not own: how a session is built (MakeSession is injected), what is
-asked (planning.py), scoring (metrics.py, behaviour.py), files (records.py), tables (report.py).
-A question's own failure is recorded and counts as wrong, visibly; what would fail every question (a missing model, a bad setting) ends the run.
+Owns: evaluate and its events, per-question deadlines, which errors end a run. Does not own: how a session is built
+(MakeSession is injected), what is asked (planning.py), scoring (metrics.py, behaviour.py), files (records.py), tables
+(report.py). A question's own failure is recorded and counts as wrong, visibly; what would fail every question (a
+missing model, a bad setting) ends the run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from msgspec import Struct
 
 from mindchat.answers import extract_short
 from mindchat.config import Config
-from mindchat.errors import CapabilityError, ConfigError, DeadlineError, Interrupted, MindChatError, ResourceError, UsageError
+from mindchat.errors import (
+    CapabilityError,
+    ConfigError,
+    DeadlineError,
+    Interrupted,
+    MindChatError,
+    ResourceError,
+    UsageError,
+)
 from mindchat.events import Event, ModelLoading
 from mindchat.lab.evals import behaviour, joint, metrics
 from mindchat.lab.evals.arms import Arm
@@ -37,9 +46,9 @@ class Askable(Protocol):
 
 
 MakeSession = Callable[[Config, CorpusSpec], Askable]
-"""A fresh session (no history, nothing written to chats.db, memory volatile) over that corpus. May be called thousands of times: models and indexes
-of open corpora are kept between calls, but the model's prefix cache starts cold, or an arm would live off the prompts of the arm before it.
-Passages keep `Source.pid` as their id."""
+"""A fresh session (no history, nothing written to chats.db, memory volatile) over that corpus. May be called thousands
+of times: models and indexes of open corpora are kept between calls, but the model's prefix cache starts cold, or an arm
+would live off the prompts of the arm before it. Passages keep `Source.pid` as their id."""
 
 
 class Planned(Struct, frozen=True, tag_field="type", tag="Planned"):
@@ -83,7 +92,8 @@ class Finished(Struct, frozen=True, tag_field="type", tag="Finished"):
 EvalEvent = Planned | Asking | Scored | Finished
 
 
-# ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── running
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Deadline(Cancel):
@@ -114,10 +124,12 @@ def evaluate(
     timeout: float | None = None,
     cancel: Cancel = NEVER,
 ) -> Iterator[EvalEvent]:
-    """Fill the folder: questions outermost, so that an unfinished run is paired as far as it goes (models outermost of all, to load each once).
+    """Fill the folder: questions outermost, so that an unfinished run is paired as far as it goes (models outermost of
+    all, to load each once).
 
-    shard (i, n): only every n-th question, from the i-th; several processes may fill one folder. timeout: seconds a question.
-    Raises what would fail every question, and Interrupted when cancelled; what is recorded stays, and `resume` goes on from it.
+    shard (i, n): only every n-th question, from the i-th; several processes may fill one folder. timeout: seconds a
+    question. Raises what would fail every question, and Interrupted when cancelled; what is recorded stays, and
+    `resume` goes on from it.
     """
     number, of = shard
     if not 1 <= number <= of:
@@ -133,19 +145,32 @@ def evaluate(
             cancel.check()
             yield Asking(arm.name, item.example.id, item.example.question)
             started = time.monotonic()
-            record = ask_one(make_session, arm, item, corpus_for(item, todo.context, todo.open_corpus), Deadline(cancel, timeout))
+            record = ask_one(
+                make_session, arm, item, corpus_for(item, todo.context, todo.open_corpus), Deadline(cancel, timeout)
+            )
             writer.append(record)
             seconds = time.monotonic() - started
             spent += seconds
             failures += record.failure is not None
             done = total - len(left) + asked
             failure = record.failure.message if record.failure else ""
-            yield Scored(arm.name, item.example.id, done, total, record.scores, failure, seconds, spent / asked * (len(left) - asked))
+            yield Scored(
+                arm.name,
+                item.example.id,
+                done,
+                total,
+                record.scores,
+                failure,
+                seconds,
+                spent / asked * (len(left) - asked),
+            )
         yield Finished(total, failures)
 
 
 def _pairs(todo: Plan, items: Sequence[Item]) -> list[tuple[Arm, Item]]:
-    """Models outermost, then questions; each question begins with the next arm, so that a machine that slows down slows all arms alike."""
+    """Models outermost, then questions; each question begins with the next arm, so that a machine that slows down slows
+    all arms alike.
+    """
     models = dict.fromkeys((arm.config.model, arm.config.server) for arm in todo.arms)
     pairs = []
     for model in models:
@@ -175,7 +200,8 @@ def run_turn(
 ) -> tuple[Trace, Failure | None, float]:
     """One question in a fresh session: its trace, why it failed if it did, and seconds since the model was there.
 
-    `enough` sees every event and ends the turn there by returning true, which is no failure. Raises FATAL errors and Interrupted.
+    `enough` sees every event and ends the turn there by returning true, which is no failure. Raises FATAL errors and
+    Interrupted.
     """
     trace, failure, started = Trace(), None, time.monotonic()
     try:
@@ -206,7 +232,10 @@ def run_turn(
 def _again(code: str, message: str, hint: str, exit_code: int) -> MindChatError:
     """The error that a session turned into TurnFailed, raised once more because it would fail every question."""
     kinds: list[type[MindChatError]] = [CapabilityError, ConfigError, UsageError, *ResourceError.__subclasses__()]
-    kind = next((kind for kind in kinds if kind.code == code), ResourceError if exit_code == ResourceError.exit_code else ConfigError)
+    kind = next(
+        (kind for kind in kinds if kind.code == code),
+        ResourceError if exit_code == ResourceError.exit_code else ConfigError,
+    )
     return kind(message, hint)
 
 
@@ -218,7 +247,11 @@ def ask_one(make_session: MakeSession, arm: Arm, item: Item, corpus: CorpusSpec,
     shown = shown.get("partial", shown)
     prediction = str(shown["short"]) or extract_short(str(shown["answer"])) if failure is None else ""
     reply = f"{shown['reasoning']} {shown['answer']}"
-    scores = metrics.score(example.dataset, prediction, gold, abstained=bool(shown["abstained"]), reply=reply) if failure is None else {}
+    scores = (
+        metrics.score(example.dataset, prediction, gold, abstained=bool(shown["abstained"]), reply=reply)
+        if failure is None
+        else {}
+    )
     timing = {key: round(float(value), 4) for key, value in {**shown["timing"], "wall": seconds}.items()}
     return Record(
         arm=arm.name,
@@ -230,7 +263,10 @@ def ask_one(make_session: MakeSession, arm: Arm, item: Item, corpus: CorpusSpec,
         answer=str(shown["answer"])[:2000],
         gold=gold.answers,
         scores=scores,
-        measures={**behaviour.judge(trace, example, gold), **(joint.judge(trace, prediction, example, gold) if failure is None else {})},
+        measures={
+            **behaviour.judge(trace, example, gold),
+            **(joint.judge(trace, prediction, example, gold) if failure is None else {}),
+        },
         counts=shown["counts"],
         timing=timing,
         confidence=shown["confidence"],
@@ -244,7 +280,11 @@ def ask_one(make_session: MakeSession, arm: Arm, item: Item, corpus: CorpusSpec,
 
 def _hop(hop: Mapping[str, Any]) -> dict[str, Any]:
     """A hop without what the counts already say."""
-    return {key: hop[key] for key in ("n", "subquery", "by", "trigger", "passages", "memory", "skipped", "repeated") if key in hop}
+    return {
+        key: hop[key]
+        for key in ("n", "subquery", "by", "trigger", "passages", "memory", "skipped", "repeated")
+        if key in hop
+    }
 
 
 def encode(event: EvalEvent) -> bytes:

@@ -1,8 +1,9 @@
 """The study: result tables of README and MEASUREMENTS, rendered from the kept result folders and from nothing else.
 
-Owns: study.toml (which tables exist), finding their folders, the blocks between markers in documents, the figures. Does not own: how a table looks
-(study_tables.py), the numbers (summary.py, detect.py, chain_report.py), whose the folders are (kept_results.py writes them).
-A block is `<!-- table: ID -->` … `<!-- /table -->`; what stands between is replaced as a whole, so a table is never edited by hand.
+Owns: study.toml (which tables exist), finding their folders, the blocks between markers in documents, the figures. Does
+not own: how a table looks (study_tables.py), the numbers (summary.py, detect.py, chain_report.py), whose the folders
+are (kept_results.py writes them). A block is `<!-- table: ID -->` … `<!-- /table -->`; what stands between is replaced
+as a whole, so a table is never edited by hand.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ from mindchat.errors import UsageError
 from mindchat.text.nearest_name import unknown
 
 SPEC = "study.toml"
-_HINT = "Give the folder that holds study.toml: --results DIR. The kept results are in the source, not in the installed package."
+_HINT = (
+    "Give the folder that holds study.toml: --results DIR. The kept results are in the source, not in the installed"
+    " package."
+)
 _BLOCK = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 
 
 class Beside(Struct, frozen=True, forbid_unknown_fields=True):
-    """A paper's column: its table in paper_numbers.toml, and which of its systems stands beside which arm (by policy or whole name)."""
+    """A paper's column: its table in paper_numbers.toml, and which of its systems stands beside which arm (by policy or
+    whole name).
+    """
 
     table: str
     systems: dict[str, str]
@@ -40,8 +46,8 @@ class Table(Struct, frozen=True, forbid_unknown_fields=True):
     runs: tuple[str, ...]
     """Folders beside study.toml."""
     kind: Literal["arms", "across", "types", "rind", "chains", "probe"] = "arms"
-    """arms: one dataset, a row an arm. across: F1 of each arm on every dataset. types: F1 by question type. rind: AUROC. chains: memory.
-    probe: its charts."""
+    """arms: one dataset, a row an arm. across: F1 of each arm on every dataset. types: F1 by question type. rind:
+    AUROC. chains: memory. probe: its charts."""
     dataset: str = ""
     """For arms and types; "": the folders hold one only."""
     arms: tuple[str, ...] = ()
@@ -78,7 +84,9 @@ def read(folder: Path) -> tuple[Table, ...]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.", _HINT) from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"{path} is wrong: {error}.", "mindchat.lab.evals.study says which fields there are.") from error
+        raise UsageError(
+            f"{path} is wrong: {error}.", "mindchat.lab.evals.study says which fields there are."
+        ) from error
     names = [table.id for table in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"{path} has the table {twice[0]} twice.", "Give each an id of its own.")
@@ -86,7 +94,9 @@ def read(folder: Path) -> tuple[Table, ...]:
 
 
 def render(table: Table, folder: Path) -> str:
-    """One table with its title's bold line, as Markdown without a trailing blank line. Raises UsageError if its folders or arms are not there."""
+    """One table with its title's bold line, as Markdown without a trailing blank line. Raises UsageError if its folders
+    or arms are not there.
+    """
     from mindchat.lab.evals.study_tables import KINDS
 
     folders = [folder / run for run in table.runs]
@@ -99,7 +109,9 @@ def fill(text: str, blocks: Mapping[str, str]) -> str:
     """A document with every marked block replaced. Raises UsageError for a marker without a table or without an end."""
     opened = re.findall(r"<!-- table: ([^>]*?) -->", text)
     if len(opened) != len(_BLOCK.findall(text)) or len(opened) != text.count("<!-- /table -->"):
-        raise UsageError("A table's marker has no end or no proper name.", "Each block is <!-- table: ID --> … <!-- /table -->.")
+        raise UsageError(
+            "A table's marker has no end or no proper name.", "Each block is <!-- table: ID --> … <!-- /table -->."
+        )
     for name in opened:
         if name not in blocks:
             raise unknown("table", name, blocks)

@@ -1,7 +1,8 @@
 """How each kind of result table looks.
 
-Owns: KINDS (kind → its lines), COLUMNS (name → heading and cell). Does not own: the numbers (summary.py and its kin), which tables exist (study.py).
-Numbers of papers stand in columns or rows of their own, marked with † and named with their model; no difference to them is ever computed.
+Owns: KINDS (kind → its lines), COLUMNS (name → heading and cell). Does not own: the numbers (summary.py and its kin),
+which tables exist (study.py). Numbers of papers stand in columns or rows of their own, marked with † and named with
+their model; no difference to them is ever computed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from mindchat.lab.evals.study import Beside, Table
 from mindchat.lab.evals.summary import ArmSummary, DatasetSummary, Difference, difference, shorten, summarise
 from mindchat.text.nearest_name import unknown
 
-PAPERS = "† As the papers report it, with their models, corpora, splits and prompts: for orientation, not for comparison."
+PAPERS = (
+    "† As the papers report it, with their models, corpora, splits and prompts: for orientation, not for comparison."
+)
 
 
 class Row(Struct, frozen=True):
@@ -52,7 +55,9 @@ def _ahead(of: Callable[[Difference], str]) -> Cell:
 
 def _tokens(row: Row) -> str:
     cost = row.arm.total.cost
-    return " / ".join(number(cost[name], 0) for name in ("prompt_tokens_new", "prompt_tokens_cached", "generated_discarded"))
+    return " / ".join(
+        number(cost[name], 0) for name in ("prompt_tokens_new", "prompt_tokens_cached", "generated_discarded")
+    )
 
 
 COLUMNS: Mapping[str, tuple[str, Cell]] = {
@@ -72,14 +77,24 @@ COLUMNS: Mapping[str, tuple[str, Cell]] = {
     "difference_em": ("default − it, EM", _ahead(lambda found: percent(found.em))),
     "difference_calls": ("default − it, calls", _ahead(lambda found: plain(found.calls))),
     "p": ("McNemar p", _ahead(lambda found: number(found.mcnemar.p, 3))),
-    **{name: (name.replace("_", " "), _measure(name)) for name in ("support_recall", "support_all", "support_precision", "trigger_precision")},
-    **{name: (name.replace("_", " "), _measure(name)) for name in ("entity_coverage", "citation_precision", "citation_exact")},
-    **{name: (name.replace("_", " "), _measure(name)) for name in ("sp_em", "sp_f1", "joint_em", "joint_f1", "em_set", "f1_set", "em_dragin")},
+    **{
+        name: (name.replace("_", " "), _measure(name))
+        for name in ("support_recall", "support_all", "support_precision", "trigger_precision")
+    },
+    **{
+        name: (name.replace("_", " "), _measure(name))
+        for name in ("entity_coverage", "citation_precision", "citation_exact")
+    },
+    **{
+        name: (name.replace("_", " "), _measure(name))
+        for name in ("sp_em", "sp_f1", "joint_em", "joint_f1", "em_set", "f1_set", "em_dragin")
+    },
 }
 """Column of a table of arms → heading and cell."""
 
 
-# ── choosing ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── choosing
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _records(spec: Table, folders: Sequence[Path]) -> dict[str, tuple[Record, ...]]:
@@ -113,7 +128,8 @@ def _names(spec: Table, arms: Sequence[str]) -> dict[str, str]:
     return {arm: spec.labels.get(arm, short[arm]) for arm in arms}
 
 
-# ── kinds ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── kinds
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def arms(spec: Table, folders: Sequence[Path]) -> Iterator[str]:
@@ -143,7 +159,8 @@ def _legend(spec: Table) -> Iterator[str]:
     lines = []
     if "difference" in spec.columns or "difference_em" in spec.columns:
         lines.append(
-            f"Default: {spec.labels.get(spec.default, spec.default)}. Differences are paired over questions; an interval that holds 0 shows none."
+            f"Default: {spec.labels.get(spec.default, spec.default)}. Differences are paired over questions; an"
+            " interval that holds 0 shows none."
         )
     if "mixture" in spec.columns:
         lines.append("Best mix: what a coin between two other arms reaches at this arm's calls or fewer.")
@@ -164,7 +181,9 @@ def _column(beside: Beside, dataset: str) -> tuple[str, dict[str, str]]:
     values = {row.system: "/".join(f"{value:g}" for value in row.values[at]) for row in theirs.rows}
     if missing := [system for system in beside.systems.values() if system not in values]:
         raise unknown("system", missing[0], values)
-    return f"{theirs.paper}, {theirs.model}, {theirs.metric} †", {arm: values[system] for arm, system in beside.systems.items()}
+    return f"{theirs.paper}, {theirs.model}, {theirs.metric} †", {
+        arm: values[system] for arm, system in beside.systems.items()
+    }
 
 
 def _published(id_: str) -> paper.Table:
@@ -179,16 +198,24 @@ def _of(values: Mapping[str, str], arm: ArmSummary) -> str:
 
 
 def types(spec: Table, folders: Sequence[Path]) -> Iterator[str]:
-    """F1 by question type (n in the heading), with the difference default − arm where a default is named; papers as rows."""
+    """F1 by question type (n in the heading), with the difference default − arm where a default is named; papers as
+    rows.
+    """
     summary, records = _one(spec, folders)
     names = _names(spec, [arm.arm for arm in summary.arms])
     kinds = sorted({kind for arm in summary.arms for kind in arm.by_type})
     counts = {kind: max(arm.by_type[kind].n for arm in summary.arms if kind in arm.by_type) for kind in kinds}
-    rows = [[names[arm.arm], *(percent(arm.by_type[kind].f1) if kind in arm.by_type else "–" for kind in kinds)] for arm in summary.arms]
+    rows = [
+        [names[arm.arm], *(percent(arm.by_type[kind].f1) if kind in arm.by_type else "–" for kind in kinds)]
+        for arm in summary.arms
+    ]
     for arm in summary.arms if spec.default else ():
         if arm.arm != spec.default:
             rows.append(
-                [f"{names.get(spec.default, spec.default)} − {names[arm.arm]}", *(_by_kind(spec.default, arm.arm, records, k) for k in kinds)]
+                [
+                    f"{names.get(spec.default, spec.default)} − {names[arm.arm]}",
+                    *(_by_kind(spec.default, arm.arm, records, k) for k in kinds),
+                ]
             )
     for beside in spec.papers:
         rows += list(_rows(beside, summary.dataset.removesuffix("_open"), kinds))
@@ -233,7 +260,10 @@ def chains(spec: Table, folders: Sequence[Path]) -> Iterator[str]:
     del spec
     records = [record for folder in folders for record in read_chain_records(folder)]
     if not records:
-        raise UsageError("No chain has been recorded in " + ", ".join(folder.name for folder in folders) + ".", "Keep a finished run.")
+        raise UsageError(
+            "No chain has been recorded in " + ", ".join(folder.name for folder in folders) + ".",
+            "Keep a finished run.",
+        )
     body = chain_report.markdown(chain_report.build(records)).splitlines()
     yield from (f"**{line.lstrip('# ')}**" if line.startswith("#") else line for line in body)
 

@@ -1,7 +1,9 @@
-"""Records summed up: per dataset, arm and question type, with intervals, paired differences, and comparisons at equal calls.
+"""Records summed up: per dataset, arm and question type, with intervals, paired differences, and comparisons at equal
+calls.
 
-Owns: the numbers of report.json. Does not own: reading and merging folders (merge.py), their words and pictures (report.py, chart.py).
-Failures count as wrong answers, and their number stands beside every average. Cost is averaged over all records, failures included.
+Owns: the numbers of report.json. Does not own: reading and merging folders (merge.py), their words and pictures
+(report.py, chart.py). Failures count as wrong answers, and their number stands beside every average. Cost is averaged
+over all records, failures included.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class ArmSummary(Struct, frozen=True):
     """Wall seconds per question."""
     retrievals: Interval
     measures: dict[str, Interval]
-    """Dataset variants of EM and F1, retrieval, triggers, entities, citations; each over the questions where it is defined."""
+    """Dataset variants of EM and F1, retrieval, triggers, entities, citations; each over the questions where it is
+    defined.
+    """
     calls_by_kind: dict[str, float]
     stops: dict[str, int]
     failure_codes: dict[str, int]
@@ -55,7 +59,9 @@ class ArmSummary(Struct, frozen=True):
     """How well the answer's confidence separates right (EM) from wrong; None if it cannot be said."""
     by_type: dict[str, Group]
     mixture: float | None = None
-    """Best F1 that a coin between two other arms reaches at this arm's mean number of model calls; None if none is that cheap."""
+    """Best F1 that a coin between two other arms reaches at this arm's mean number of model calls; None if none is that
+    cheap.
+    """
 
 
 class Difference(Struct, frozen=True):
@@ -170,7 +176,10 @@ def _arm(arm: str, records: Sequence[Record]) -> ArmSummary:
         seconds=interval([seconds(record) for record in records]),
         retrievals=interval([COSTS["retrievals"](record) for record in records]),
         measures=_measures(records),
-        calls_by_kind={kind: round(_mean([float((r.counts.get("model_calls") or {}).get(kind, 0)) for r in records]), 4) for kind in kinds},
+        calls_by_kind={
+            kind: round(_mean([float((r.counts.get("model_calls") or {}).get(kind, 0)) for r in records]), 4)
+            for kind in kinds
+        },
         stops=dict(sorted(Counter(record.stop for record in records if record.stop).items())),
         failure_codes=dict(sorted(Counter(record.failure.code for record in records if record.failure).items())),
         warm=sum(record.warm > 0 for record in records),
@@ -188,7 +197,9 @@ def difference(arm: str, records: Sequence[Record], reference: str, others: Sequ
     whole = _difference(arm, records, reference, others)
     both = {record.id for record in records} & {record.id for record in others}
     kinds = _kinds([record for record in records if record.id in both])
-    return replace(whole, by_type={kind: _difference(arm, _of(kind, records), reference, _of(kind, others)) for kind in kinds})
+    return replace(
+        whole, by_type={kind: _difference(arm, _of(kind, records), reference, _of(kind, others)) for kind in kinds}
+    )
 
 
 def _difference(arm: str, records: Sequence[Record], reference: str, others: Sequence[Record]) -> Difference:
@@ -211,19 +222,26 @@ def _difference(arm: str, records: Sequence[Record], reference: str, others: Seq
 
 
 def mixture_at(calls: float, points: Sequence[tuple[float, float]]) -> float | None:
-    """Best F1 at exactly `calls` mean model calls (or fewer) by answering with one of `points` (calls, F1) or tossing a coin between two.
+    """Best F1 at exactly `calls` mean model calls (or fewer) by answering with one of `points` (calls, F1) or tossing a
+    coin between two.
 
     The fair rival of an adaptive policy: whoever spends as much may also mix. None if every point costs more.
     """
     cheap = [f1 for cost, f1 in points if cost <= calls]
     if not cheap:
         return None
-    mixed = [low_f1 + (high_f1 - low_f1) * (calls - low) / (high - low) for low, low_f1 in points for high, high_f1 in points if low <= calls < high]
+    mixed = [
+        low_f1 + (high_f1 - low_f1) * (calls - low) / (high - low)
+        for low, low_f1 in points
+        for high, high_f1 in points
+        if low <= calls < high
+    ]
     return max([*cheap, *mixed])
 
 
 def references(arm: str, arms: Sequence[str], wanted: Sequence[str] = ()) -> list[str]:
-    """The arms that `arm` is compared with: one for each wanted name or policy, the one that differs from it in the fewest settings.
+    """The arms that `arm` is compared with: one for each wanted name or policy, the one that differs from it in the
+    fewest settings.
 
     Nothing wanted: REFERENCES as far as the run has them, else the first arm.
     """
@@ -257,7 +275,9 @@ def summarise(dataset: str, records: Sequence[Record], *, against: Sequence[str]
         shared=len(set.intersection(*ids)) if ids else 0,
         arms=tuple(_with_mixture(arm, points) for arm in arms),
         differences=tuple(
-            difference(arm, by_arm[arm], reference, by_arm[reference]) for arm in names for reference in references(arm, names, against)
+            difference(arm, by_arm[arm], reference, by_arm[reference])
+            for arm in names
+            for reference in references(arm, names, against)
         ),
     )
 
@@ -271,6 +291,8 @@ def _with_mixture(arm: ArmSummary, points: Mapping[str, tuple[float, float]]) ->
 def shorten(names: Sequence[str]) -> tuple[str, dict[str, str]]:
     """(settings that every arm names, each arm's name without them): tables need not repeat what all arms share."""
     common = set.intersection(*(_words(name) for name in names)) if len(names) > 1 else set()
-    short = {name: " ".join(word for n, word in enumerate(name.split(" ")) if not n or word not in common) for name in names}
+    short = {
+        name: " ".join(word for n, word in enumerate(name.split(" ")) if not n or word not in common) for name in names
+    }
     ordered = [word for word in names[0].split(" ")[1:] if word in common] if names else []
     return " ".join(ordered), short

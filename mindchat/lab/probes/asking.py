@@ -24,7 +24,9 @@ ANSWER_TOKENS = 16
 
 def answer(model: Model, prompt: Prompt, cancel: Cancel) -> str:
     """The short answer behind the prompt's "Answer:", greedy."""
-    draft = collect(model.stream(prompt, want=frozenset(), max_tokens=ANSWER_TOKENS, stop=("\n",), cancel=cancel), frozenset())
+    draft = collect(
+        model.stream(prompt, want=frozenset(), max_tokens=ANSWER_TOKENS, stop=("\n",), cancel=cancel), frozenset()
+    )
     return extract_short(f"Answer: {clean_line(draft.text)}")
 
 
@@ -40,19 +42,25 @@ def judge(dataset: str, said: str, gold: Sequence[str]) -> dict[str, float]:
 
 
 def read(case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
-    """How a question's documents are read: probability of the gold answer, then the answer itself over the same prefill, with its scores."""
+    """How a question's documents are read: probability of the gold answer, then the answer itself over the same
+    prefill, with its scores.
+    """
     logprob = gold_logprob(model, prompt, cell.gold[0], cancel)
     said = answer(model, prompt, cancel)
     return said, {"logprob": logprob, "probability": math.exp(logprob), **judge(case.dataset, said, cell.gold)}
 
 
-def curves(records: Iterable[Record], value: str, name: Callable[[Record], str], x: Callable[[Record], float]) -> tuple[Series, ...]:
+def curves(
+    records: Iterable[Record], value: str, name: Callable[[Record], str], x: Callable[[Record], float]
+) -> tuple[Series, ...]:
     """Mean of a value over cases for each (curve, x), curves in order of appearance."""
     cells: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         if value in record.values:
             cells[name(record)][x(record)].append(record.values[value])
-    return tuple(Series(title, tuple(point(at, inside[at]) for at in sorted(inside))) for title, inside in cells.items())
+    return tuple(
+        Series(title, tuple(point(at, inside[at]) for at in sorted(inside))) for title, inside in cells.items()
+    )
 
 
 def point(x: float, values: Sequence[float]) -> Point:

@@ -57,7 +57,9 @@ class Case(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """One cell, measured. Only `seconds` may differ between two runs of one seed; cached tokens also depend on where a run was interrupted."""
+    """One cell, measured. Only `seconds` may differ between two runs of one seed; cached tokens also depend on where a
+    run was interrupted.
+    """
 
     case: str
     cell: str
@@ -121,7 +123,9 @@ class Probe(Protocol):
         """All cases; those of a smaller n come first among those of a larger one in every group."""
         ...
 
-    def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+    def measure(
+        self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel
+    ) -> tuple[str, dict[str, float]]:
         """(What the model said, measured values)."""
         ...
 

@@ -23,9 +23,15 @@ def draw(title: str, panels: Sequence[Panel]) -> str:
     legend = LINE * max((len(panel.series) for panel in panels), default=0)
     height = TOP + HIGH + 56 + legend
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+            ' role="img">'
+        ),
         f"<title>{escape(clean_line(title))}</title>",
-        "<desc>Points are means over cases; vertical lines are 95 % bootstrap intervals. Numbers tell the curves apart.</desc>",
+        (
+            "<desc>Points are means over cases; vertical lines are 95 % bootstrap intervals. Numbers tell the curves"
+            " apart.</desc>"
+        ),
         f"<style>{STYLE} .curve {{ fill: none; stroke-width: 2; }}</style>",
         f'<rect class="ground" width="{width}" height="{height}"/>',
         f'<text class="title" x="{LEFT}" y="22">{escape(clean_line(title, 120))}</text>',
@@ -47,9 +53,14 @@ def _panel(panel: Panel, left: int) -> Iterator[str]:
         yield f'<line class="grid" x1="{left}" x2="{left + WIDE}" y1="{at}" y2="{at}"/>'
         yield f'<text class="dim" x="{left - 8}" y="{at + 4}" text-anchor="end">{tick:g}</text>'
     for tick in across:
-        yield f'<text class="dim" x="{round(left + WIDE * tick / across[-1], 1)}" y="{bottom + 18}" text-anchor="middle">{tick:g}</text>'
+        yield (
+            f'<text class="dim" x="{round(left + WIDE * tick / across[-1], 1)}" y="{bottom + 18}"'
+            f' text-anchor="middle">{tick:g}</text>'
+        )
     yield f'<line class="axis" x1="{left}" x2="{left + WIDE}" y1="{bottom}" y2="{bottom}"/>'
-    yield f'<text class="dim" x="{left + WIDE}" y="{bottom + 36}" text-anchor="end">{escape(clean_line(panel.x))}</text>'
+    yield (
+        f'<text class="dim" x="{left + WIDE}" y="{bottom + 36}" text-anchor="end">{escape(clean_line(panel.x))}</text>'
+    )
     for number, series in enumerate(panel.series):
         yield from _curve(series, number, left, across[-1], up[-1])
         y = bottom + 52 + number * LINE
@@ -65,7 +76,9 @@ def _curve(series: Series, number: int, left: int, widest: float, highest: float
     def y(share: float) -> float:
         return round(TOP + HIGH * (1 - 100 * share / highest), 1)
 
-    places = [(round(left + WIDE * point.x / widest, 1), point) for point in series.points if not math.isnan(point.mean)]
+    places = [
+        (round(left + WIDE * point.x / widest, 1), point) for point in series.points if not math.isnan(point.mean)
+    ]
     for x, point in places:
         yield f'<line class="bar" stroke="{hue}" x1="{x}" x2="{x}" y1="{y(point.low)}" y2="{y(point.high)}"/>'
     yield f'<polyline class="curve" stroke="{hue}" points="{" ".join(f"{x},{y(point.mean)}" for x, point in places)}"/>'

@@ -1,7 +1,8 @@
 """Probe `lists`: find the first element of a list that is told in pairs of neighbours, after more and more repetitions.
 
-Owns: drawing the lists, accuracy. Source: CoRe §4.1 and §4.3, Figures 4 and 6, Table 5: k lists (10, 6, 3, 1) of 3 distinct integers from 0 to 9999,
-the question is about the last element of list 0; repetitions 0 to 10. The task must be read from right to left, and needs no knowledge.
+Owns: drawing the lists, accuracy. Source: CoRe §4.1 and §4.3, Figures 4 and 6, Table 5: k lists (10, 6, 3, 1) of 3
+distinct integers from 0 to 9999, the question is about the last element of list 0; repetitions 0 to 10. The task must
+be read from right to left, and needs no knowledge.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ class Lists:
     """See the module."""
 
     name = "lists"
-    about = "Accuracy at naming the first of 3 integers of a list given the last; k lists, told in pairs of neighbours (CoRe §4.1, Figures 4 and 6)."
+    about = (
+        "Accuracy at naming the first of 3 integers of a list given the last; k lists, told in pairs of neighbours"
+        " (CoRe §4.1, Figures 4 and 6)."
+    )
     defaults = Options(n=20, repeats=tuple(range(11)))
     uses: tuple[str, ...] = ("lists",)
     by_group = False
@@ -35,12 +39,20 @@ class Lists:
             for i in range(options.n):
                 rows = draw(k, options.seed, i)
                 cells = tuple(
-                    Cell(f"r{repeat}", repeat, repeat, partial(lists_prompt, rows, 0, repeat, options.role), (str(rows[0][0]),))
+                    Cell(
+                        f"r{repeat}",
+                        repeat,
+                        repeat,
+                        partial(lists_prompt, rows, 0, repeat, options.role),
+                        (str(rows[0][0]),),
+                    )
                     for repeat in options.repeats
                 )
                 yield Case(f"{k}x{ELEMENTS}-{i:04d}", f"{k} list{'s' * (k > 1)}", cells)
 
-    def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+    def measure(
+        self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel
+    ) -> tuple[str, dict[str, float]]:
         """The answer and whether it is right."""
         del case
         said = answer(model, prompt, cancel)

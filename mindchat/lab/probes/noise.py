@@ -1,7 +1,8 @@
 """Probe `noise`: the supporting documents among more and more others, read once and repeatedly.
 
-Owns: which noise stands where. Source: CoRe §4.3 asks what noise does to repetition, on its lists (here: probe `lists`); this asks the same of
-real questions. Larger amounts of noise contain the smaller ones, and documents keep the order of the question's own context.
+Owns: which noise stands where. Source: CoRe §4.3 asks what noise does to repetition, on its lists (here: probe
+`lists`); this asks the same of real questions. Larger amounts of noise contain the smaller ones, and documents keep the
+order of the question's own context.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ class Noise:
     """See the module."""
 
     name = "noise"
-    about = "F1 and probability of the gold answer with 0 to 16 documents beside the supporting ones, with and without repetition (after CoRe §4.3)."
+    about = (
+        "F1 and probability of the gold answer with 0 to 16 documents beside the supporting ones, with and without"
+        " repetition (after CoRe §4.3)."
+    )
     defaults = Options(n=10, repeats=(0, 1))
     uses: tuple[str, ...] = ()
     by_group = True
@@ -44,14 +48,21 @@ class Noise:
                     cells.append(Cell(f"n{amount}/r{repeat}", repeat, amount, lay, item.gold.answers))
             yield Case(item.example.id, study.group, tuple(cells), item.example.dataset)
 
-    def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+    def measure(
+        self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel
+    ) -> tuple[str, dict[str, float]]:
         """Probability of the gold answer, then the answer."""
         return read(case, cell, prompt, model, cancel)
 
     def panels(self, records: Sequence[Record]) -> tuple[Panel, ...]:
         """F1 and gold probability, a curve for each number of repetitions."""
-        f1, probability = (curves(records, value, lambda record: copies(record.repeat), lambda record: record.at) for value in ("f1", "probability"))
+        f1, probability = (
+            curves(records, value, lambda record: copies(record.repeat), lambda record: record.at)
+            for value in ("f1", "probability")
+        )
         return (
             Panel("F1 among noise", "documents beside the supporting ones", "F1, %", f1),
-            Panel("Probability of the gold answer", "documents beside the supporting ones", "probability, %", probability),
+            Panel(
+                "Probability of the gold answer", "documents beside the supporting ones", "probability, %", probability
+            ),
         )

@@ -1,8 +1,10 @@
-"""Probe `order`: every order of a question's documents; how far apart are the best and the worst, and does repeating bring them together?
+"""Probe `order`: every order of a question's documents; how far apart are the best and the worst, and does repeating
+bring them together?
 
-Owns: the orders, their ranking. Source: CoRe §3.1 (Figure 2) and §4.3 (Figures 5, 8 to 10): supporting documents and random noise make 5
-documents, all 120 orders are ranked by the probability of the gold answer without repetition, and followed through the repetitions.
-The ranking knows the answer: best and worst are an oracle's choice, and part of their coming together is regression to the mean.
+Owns: the orders, their ranking. Source: CoRe §3.1 (Figure 2) and §4.3 (Figures 5, 8 to 10): supporting documents and
+random noise make 5 documents, all 120 orders are ranked by the probability of the gold answer without repetition, and
+followed through the repetitions. The ranking knows the answer: best and worst are an oracle's choice, and part of their
+coming together is regression to the mean.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Orders:
 
     name = "order"
     about = (
-        "All orders of a question's documents: gold probability and F1 of the best, the mean and the worst order over repetitions (CoRe §3.1, §4.3)."
+        "All orders of a question's documents: gold probability and F1 of the best, the mean and the worst order over"
+        " repetitions (CoRe §3.1, §4.3)."
     )
     defaults = Options(n=5, repeats=(0, 1, 2), documents=MOST_DOCUMENTS)
     uses: tuple[str, ...] = ("documents",)
@@ -56,7 +59,9 @@ class Orders:
                     cells.append(Cell(f"{name}/r{repeat}", repeat, repeat, lay, item.gold.answers, facts))
             yield Case(item.example.id, study.group, tuple(cells), item.example.dataset)
 
-    def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+    def measure(
+        self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel
+    ) -> tuple[str, dict[str, float]]:
         """Probability of the gold answer, then the answer itself over the same prefill."""
         return read(case, cell, prompt, model, cancel)
 
@@ -65,18 +70,27 @@ class Orders:
         ranked = _ranked(records)
         by_descents = [record for record in records if "descents" in record.values]
         panels = [
-            Panel("Probability of the gold answer", "repetitions of the context", "probability, %", _curves(ranked, "probability")),
+            Panel(
+                "Probability of the gold answer",
+                "repetitions of the context",
+                "probability, %",
+                _curves(ranked, "probability"),
+            ),
             Panel("F1 of the same orders", "repetitions of the context", "F1, %", _curves(ranked, "f1")),
         ]
         if by_descents:
-            series = curves(by_descents, "f1", lambda record: f"{record.values['descents']:g} descents", lambda record: record.at)
+            series = curves(
+                by_descents, "f1", lambda record: f"{record.values['descents']:g} descents", lambda record: record.at
+            )
             series = tuple(sorted(series, key=lambda each: each.name))
             panels.append(Panel("F1 by descents of the needed order", "repetitions of the context", "F1, %", series))
         return tuple(panels)
 
 
 def _ranked(records: Sequence[Record]) -> dict[str, list[tuple[str, dict[int, Record]]]]:
-    """For each case its orders from best to worst by the gold probability of their first reading; only orders measured at every repetition."""
+    """For each case its orders from best to worst by the gold probability of their first reading; only orders measured
+    at every repetition.
+    """
     cases: dict[str, dict[str, dict[int, Record]]] = defaultdict(lambda: defaultdict(dict))
     repeats = {record.repeat for record in records}
     for record in records:
@@ -91,10 +105,14 @@ def _ranked(records: Sequence[Record]) -> dict[str, list[tuple[str, dict[int, Re
 
 def _curves(ranked: dict[str, list[tuple[str, dict[int, Record]]]], value: str) -> tuple[Series, ...]:
     """Three curves over cases; a case counts once, whatever number of orders it has."""
-    rows: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in ("best order", "mean over orders", "worst order")}
+    rows: dict[str, dict[int, list[float]]] = {
+        name: defaultdict(list) for name in ("best order", "mean over orders", "worst order")
+    }
     for orders in ranked.values():
         for repeat in orders[0][1]:
             values = [found[repeat].values[value] for _, found in orders]
             for name, one in zip(rows, (values[0], sum(values) / len(values), values[-1]), strict=True):
                 rows[name][repeat].append(one)
-    return tuple(Series(name, tuple(point(repeat, inside[repeat]) for repeat in sorted(inside))) for name, inside in rows.items())
+    return tuple(
+        Series(name, tuple(point(repeat, inside[repeat]) for repeat in sorted(inside))) for name, inside in rows.items()
+    )

@@ -1,4 +1,5 @@
-"""Probe `position`: the supporting documents side by side, moved through the context; is the middle read worse, and does repeating help?
+"""Probe `position`: the supporting documents side by side, moved through the context; is the middle read worse, and
+does repeating help?
 
 Owns: the placing. Source: CoRe §5.1, Figure 7: k concatenated supports of MuSiQue moved from position 0 to 18 by 2.
 """
@@ -48,14 +49,21 @@ class Positions:
                     cells.append(Cell(f"p{place}/r{repeat}", repeat, place, lay, item.gold.answers))
             yield Case(item.example.id, study.group, tuple(cells), item.example.dataset)
 
-    def measure(self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel) -> tuple[str, dict[str, float]]:
+    def measure(
+        self, case: Case, cell: Cell, prompt: Prompt, model: Model, cancel: Cancel
+    ) -> tuple[str, dict[str, float]]:
         """Probability of the gold answer, then the answer."""
         return read(case, cell, prompt, model, cancel)
 
     def panels(self, records: Sequence[Record]) -> tuple[Panel, ...]:
         """F1 and gold probability, a curve for each number of repetitions."""
-        f1, probability = (curves(records, value, lambda record: copies(record.repeat), lambda record: record.at) for value in ("f1", "probability"))
+        f1, probability = (
+            curves(records, value, lambda record: copies(record.repeat), lambda record: record.at)
+            for value in ("f1", "probability")
+        )
         return (
             Panel("F1 by position of the supports", "documents before the supporting ones", "F1, %", f1),
-            Panel("Probability of the gold answer", "documents before the supporting ones", "probability, %", probability),
+            Panel(
+                "Probability of the gold answer", "documents before the supporting ones", "probability, %", probability
+            ),
         )

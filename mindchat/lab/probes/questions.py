@@ -1,6 +1,7 @@
 """Questions whose supporting documents are known, cut into supports and noise.
 
-Owns: Study, sampling, the packaged demo as a question file with contexts. Does not own: file formats (evals.datasets), what is done with the parts.
+Owns: Study, sampling, the packaged demo as a question file with contexts. Does not own: file formats (evals.datasets),
+what is done with the parts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Study(Struct, frozen=True):
 
 
 def studies(options: Options, fits: Callable[[Study], bool]) -> Iterator[Study]:
-    """The first n of a seeded order that fit a probe; a larger n extends a smaller one. Raises UsageError if the file has none."""
+    """The first n of a seeded order that fit a probe; a larger n extends a smaller one. Raises UsageError if the file
+    has none.
+    """
     items = datasets.load(options.questions) if options.questions is not None else demo()
     found = 0
     for item in datasets.sample(items, None, options.seed):
@@ -72,7 +75,11 @@ def demo() -> list[Item]:
     found = []
     for item in datasets.load(home / "questions.jsonl"):
         names = [support.pid or support.title for support in item.gold.supporting]
-        context = tuple(source for folder in sorted({name.partition("/")[0] for name in names}) for source in _documents(home, folder))
+        context = tuple(
+            source
+            for folder in sorted({name.partition("/")[0] for name in names})
+            for source in _documents(home, folder)
+        )
         found.append(structs.replace(item, example=structs.replace(item.example, context=context)))
     return found
 

@@ -35,7 +35,9 @@ def read_run(folder: Path) -> Run | None:
 
 
 def read_records(folder: Path) -> list[Record]:
-    """All measurements, one a key, in the order in which they were made. Raises UsageError for a broken line that is not the last."""
+    """All measurements, one a key, in the order in which they were made. Raises UsageError for a broken line that is
+    not the last.
+    """
     found = read(folder / RECORDS, Record, "a measurement", "Remove that line; --resume makes it again.")
     return list({record.key: record for record in found}.values())
 
@@ -55,7 +57,9 @@ def prepare(folder: Path, run: Run, *, resume: bool) -> None:
 
 
 def _grown(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The new options, and what the folder holds beyond them: what is measured stays and is reported, also when less is asked for."""
+    """The new options, and what the folder holds beyond them: what is measured stays and is reported, also when less is
+    asked for.
+    """
     joined = dict(new)
     for key in (key for key in MAY_GROW if key in old and key in new):
         both = (old[key], new[key])
@@ -70,11 +74,16 @@ def _agree(old: Run, new: Run) -> None:
 
     for what, value in fixed(old).items():
         if fixed(new).get(what) != value:
-            raise UsageError(f"The folder holds a run with another {what}: {value}.", "Resume with the same command, or give a new --out.")
+            raise UsageError(
+                f"The folder holds a run with another {what}: {value}.",
+                "Resume with the same command, or give a new --out.",
+            )
 
 
 @contextlib.contextmanager
 def open_writer(folder: Path) -> Iterator[Lines]:
-    """The measurements' file, opened for appending by this process alone. Raises IndexLockedError if another one has it."""
+    """The measurements' file, opened for appending by this process alone. Raises IndexLockedError if another one has
+    it.
+    """
     with appending(folder / RECORDS, "Wait for it, or give another --out.") as lines:
         yield lines

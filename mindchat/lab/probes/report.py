@@ -1,6 +1,7 @@
 """From measurements to tables and a picture: report.json, report.md, report.svg.
 
-Owns: summing up. Does not own: which curves there are (the probe), drawing (chart.py). Deterministic: the same folder gives the same bytes.
+Owns: summing up. Does not own: which curves there are (the probe), drawing (chart.py). Deterministic: the same folder
+gives the same bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def build(folder: Path) -> dict[str, Any]:
     if run is None:
         raise UsageError(f"{folder} holds no probe.", "Give an output folder of mindchat probe.")
     probe, records = find(run.probe), read_records(folder)
-    groups = {name: [r for r in records if r.group == name] for name in dict.fromkeys(record.group for record in records)}
+    groups = {
+        name: [r for r in records if r.group == name] for name in dict.fromkeys(record.group for record in records)
+    }
     return {
         "probe": run.probe,
         "about": probe.about,
@@ -51,7 +54,11 @@ def build(folder: Path) -> dict[str, Any]:
         "measurements": len(records),
         "left_out": sum(bool(record.failure) for record in records),
         "panels": msgspec.to_builtins(probe.panels(records)),
-        "groups": {name: msgspec.to_builtins(probe.panels(inside)) for name, inside in groups.items()} if probe.by_group and len(groups) > 1 else {},
+        "groups": (
+            {name: msgspec.to_builtins(probe.panels(inside)) for name, inside in groups.items()}
+            if probe.by_group and len(groups) > 1
+            else {}
+        ),
         "cost": _costs(records),
     }
 
@@ -85,7 +92,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['about']}"
     yield ""
     chosen = ", ".join(f"{key} {value}" for key, value in found["options"].items())
-    yield f"{_cases(found['cases'])}, {found['measurements']} measurements, {found['left_out']} over the window; {clean_line(chosen)}."
+    yield (
+        f"{_cases(found['cases'])}, {found['measurements']} measurements, {found['left_out']} over the window;"
+        f" {clean_line(chosen)}."
+    )
     if found["data"]:
         yield f"Questions: {clean_line(found['data']['file'])}, SHA-256 {found['data']['sha256'][:16]}."
     yield ""
@@ -102,5 +112,7 @@ def write(folder: Path) -> dict[str, Any]:
     panels = msgspec.convert(found["panels"], tuple[Panel, ...])
     write_atomic(folder / REPORT, pretty(found))
     write_atomic(folder / "report.md", markdown(found).encode())
-    write_atomic(folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {_cases(found['cases'])}", panels).encode())
+    write_atomic(
+        folder / "report.svg", draw(f"{found['probe']}: {found['model']}, {_cases(found['cases'])}", panels).encode()
+    )
     return found

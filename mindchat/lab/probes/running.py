@@ -1,6 +1,7 @@
 """Measuring every cell of every case, with news, and going on after a kill.
 
-Owns: run and its events, the window check, the time left. Does not own: which cells there are (the probe), files (records.py), tables (report.py).
+Owns: run and its events, the window check, the time left. Does not own: which cells there are (the probe), files
+(records.py), tables (report.py).
 """
 
 from __future__ import annotations
@@ -49,11 +50,18 @@ class Finished(Struct, frozen=True, tag_field="type", tag="Finished"):
 ProbeEvent = Planned | Measured | Finished
 
 
-def run(probe: Probe, options: Options, model: Model, about: Run, *, out: Path, resume: bool = False, cancel: Cancel = NEVER) -> Iterator[ProbeEvent]:
-    """Fill the folder. Raises UsageError for a folder that holds another run, Interrupted when cancelled; what is measured stays."""
+def run(
+    probe: Probe, options: Options, model: Model, about: Run, *, out: Path, resume: bool = False, cancel: Cancel = NEVER
+) -> Iterator[ProbeEvent]:
+    """Fill the folder. Raises UsageError for a folder that holds another run, Interrupted when cancelled; what is
+    measured stays.
+    """
     cases = list(probe.cases(options))
     if not cases:
-        raise UsageError("There is nothing to measure.", "Give a question file whose supporting passages are marked, or a larger --n.")
+        raise UsageError(
+            "There is nothing to measure.",
+            "Give a question file whose supporting passages are marked, or a larger --n.",
+        )
     prepare(out, about, resume=resume)
     with open_writer(out) as lines:
         have = {record.key for record in read_records(out)}
@@ -68,7 +76,9 @@ def run(probe: Probe, options: Options, model: Model, about: Run, *, out: Path, 
             spent += record.seconds
             failures += bool(record.failure)
             done = total - len(left) + made
-            yield Measured(case.id, cell.name, done, total, record.failure, record.seconds, spent / made * (len(left) - made))
+            yield Measured(
+                case.id, cell.name, done, total, record.failure, record.seconds, spent / made * (len(left) - made)
+            )
         yield Finished(total, failures)
 
 

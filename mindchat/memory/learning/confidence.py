@@ -1,8 +1,9 @@
 """How sure a fact is: Eq 4 with its aggregates, and the calibrated probability that it is true.
 
-Owns: the signals of a claim, the calibration file, the rule without one. Does not own: p_true (verification.py), fitting (calibrate.py).
-Source: MIND Eq 4, conf(e) = max over tokens t of e of gamma / (1 + H(t)) + delta · maxAttn(t), gamma = 1.0, delta = 0.2.
-The maximum saturates (one sure sub-token of an unsure name gives nearly gamma), hence the minimum beside it.
+Owns: the signals of a claim, the calibration file, the rule without one. Does not own: p_true (verification.py),
+fitting (calibrate.py).
+Source: MIND Eq 4, conf(e) = max over tokens t of e of gamma / (1 + H(t)) + delta · maxAttn(t), gamma = 1.0, delta =
+0.2. The maximum saturates (one sure sub-token of an unsure name gives nearly gamma), hence the minimum beside it.
 """
 
 from __future__ import annotations
@@ -61,7 +62,11 @@ class Calibration(Struct, frozen=True):
 def answer_signals(answer: Draft, place: Span) -> Signals:
     """Eq 4 over the tokens of the object in the answer; all None if the model measured no entropy there."""
     spans = answer.offsets()
-    inside = [i for i, span in enumerate(spans) if span.start < place.end and place.start < span.end and answer.tokens[i].text.strip()]
+    inside = [
+        i
+        for i, span in enumerate(spans)
+        if span.start < place.end and place.start < span.end and answer.tokens[i].text.strip()
+    ]
     entropies = [entropy for i in inside if (entropy := answer.tokens[i].entropy) is not None]
     if not entropies or len(entropies) < len(inside):
         return Signals()
@@ -97,11 +102,13 @@ class Judged(Struct, frozen=True):
 def judge(claim: Grounded, signals: Signals, calibration: Calibration | None) -> Judged:
     """Confidence, and whether the fact may be served (otherwise it stays a candidate).
 
-    Without calibration the confidence shown is the weaker of p_true and conf_min, and serving needs exact grounding, p_true, conf_min and a
-    word of the relation in the sentence.
+    Without calibration the confidence shown is the weaker of p_true and conf_min, and serving needs exact grounding,
+    p_true, conf_min and a word of the relation in the sentence.
     """
     if calibration is not None and signals.p_true is not None:
-        z = calibration.bias + sum(calibration.weights.get(name, 0.0) * value for name, value in features(claim, signals).items())
+        z = calibration.bias + sum(
+            calibration.weights.get(name, 0.0) * value for name, value in features(claim, signals).items()
+        )
         confidence = 1 / (1 + math.exp(-max(-30.0, min(30.0, z))))
         return Judged(confidence, claim.grounding >= 1 and confidence >= calibration.active, True)
     if signals.p_true is None or signals.conf_min is None:
@@ -109,7 +116,11 @@ def judge(claim: Grounded, signals: Signals, calibration: Calibration | None) ->
         return Judged(min(0.5, 0.5 if known is None else known), False, False)
     needed = ACTIVE_P if claim.english else 0.9
     active = (
-        claim.grounding == 2 and claim.cued and signals.p_true >= needed and signals.conf_min >= ACTIVE_CONF and (signals.margin or 0.0) >= MARGIN
+        claim.grounding == 2
+        and claim.cued
+        and signals.p_true >= needed
+        and signals.conf_min >= ACTIVE_CONF
+        and (signals.margin or 0.0) >= MARGIN
     )
     return Judged(max(0.0, min(1.0, signals.p_true, signals.conf_min)), active, False)
 
@@ -125,7 +136,9 @@ def may_skip(confidence: float, calibrated: bool, grounding: int, signals: Signa
 
 
 def calibration_file(folder: Path, model: str) -> Path:
-    """Where a model's calibration stands beside memory.db. Names that differ only in signs a file name cannot have keep apart by a hash."""
+    """Where a model's calibration stands beside memory.db. Names that differ only in signs a file name cannot have keep
+    apart by a hash.
+    """
     safe = "".join(c if c.isalnum() or c in ".-" else "_" for c in model)[-80:] or "model"
     apart = "" if safe == model else f"-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
     return folder / "calibration" / f"memory-{safe}{apart}.json"
@@ -142,4 +155,6 @@ def read_calibration(file: Path) -> Calibration:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError) as error:
-        raise MemoryStoreError(f"{file} cannot be read: {error}.", "Delete it, or run mindchat calibrate memory again.") from error
+        raise MemoryStoreError(
+            f"{file} cannot be read: {error}.", "Delete it, or run mindchat calibrate memory again."
+        ) from error

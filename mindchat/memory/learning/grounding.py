@@ -1,7 +1,10 @@
-"""From a hop's answer to a claim that stands in a passage: the object located at exact offsets, the subject beside it, nothing hedged.
+"""From a hop's answer to a claim that stands in a passage: the object located at exact offsets, the subject beside it,
+nothing hedged.
 
-Owns: choosing and locating the object, subject presence, relation words, polarity. Does not own: the model's opinion (verification.py).
-Source: MIND §3.1 asks the model for triples; here subject and relation come from the sub-question and the object from a span of the passage.
+Owns: choosing and locating the object, subject presence, relation words, polarity. Does not own: the model's opinion
+(verification.py).
+Source: MIND §3.1 asks the model for triples; here subject and relation come from the sub-question and the object from a
+span of the passage.
 """
 
 from __future__ import annotations
@@ -19,13 +22,20 @@ from mindchat.text.language import language
 from mindchat.text.typed_spans import type_ok, typed, value_norm
 from mindchat.values import Draft, Passage, Span
 
-_NEGATION = r"\bnot\b|n't\b|\bnever\b|\bno longer\b|\bden(?:y|ied|ies)\b|\bunlike\b|\bneither\b|\bfalsely\b|\bincorrectly\b|\bcontrary to\b"
+_NEGATION = (
+    r"\bnot\b|n't\b|\bnever\b|\bno"
+    r" longer\b|\bden(?:y|ied|ies)\b|\bunlike\b|\bneither\b|\bfalsely\b|\bincorrectly\b|\bcontrary to\b"
+)
 _HEDGE = (
-    r"\bmight\b|\breportedly\b|\ballegedly\b|\brumou?r|\bclaim(?:s|ed)?\b|\bexpected to\b|\bwould\b|\bif\b|\bperhaps\b|\bpossibly\b|\bprobably\b"
+    r"\bmight\b|\breportedly\b|\ballegedly\b|\brumou?r|\bclaim(?:s|ed)?\b|\bexpected"
+    r" to\b|\bwould\b|\bif\b|\bperhaps\b|\bpossibly\b|\bprobably\b"
     r"|\b(?:believed|said|thought|supposed|presumed) to\b|\bmaybe\b|\bsuppose\b|\bhypothe|\blegend\b"
     r"|\bsome sources\b|\baccording to some\b|\bunclear\b|\bunknown\b"
 )
-_FICTION = r"\bplay(?:s|ed|ing)? (?:a|an|the|by)\b|\bin the (?:film|novel|movie|play|series|story)\b|\bfictional\b|\bcharacter\b|\bportray"
+_FICTION = (
+    r"\bplay(?:s|ed|ing)? (?:a|an|the|by)\b|\bin the"
+    r" (?:film|novel|movie|play|series|story)\b|\bfictional\b|\bcharacter\b|\bportray"
+)
 _MAY = re.compile(r"\bmay\b(?! \d)(?!,? \d)")
 _POLARITY = re.compile(f"{_NEGATION}|{_HEDGE}")
 _FICTIONAL = re.compile(_FICTION)
@@ -65,7 +75,9 @@ class Grounded(Struct, frozen=True):
 
 
 def hedged(text: str, predicate: Predicate, subject: str = "") -> bool:
-    """Negation, hedge, question, or fiction where the relation is about a person's life. Titles (quotes, the subject) are not heard."""
+    """Negation, hedge, question, or fiction where the relation is about a person's life. Titles (quotes, the subject)
+    are not heard.
+    """
     text = re.sub(r"\"[^\"\n]*\"|“[^”\n]*”", " ", text)
     if subject:
         text = re.sub(re.escape(subject), " ", text, flags=re.IGNORECASE)
@@ -99,19 +111,36 @@ def ground(slot: Slot, answer: Draft, passages: Sequence[Passage]) -> tuple[Grou
                     continue
                 whole = span.end - span.start >= len(answer.text.strip(" .")) > 0
                 # a sentence tends to end with what it says; a place begins with its narrowest name
-                key = (found.cued, found.grounding, found.subject_near, whole, -passage.rank, -order if kind == "place" else order)
+                key = (
+                    found.cued,
+                    found.grounding,
+                    found.subject_near,
+                    whole,
+                    -passage.rank,
+                    -order if kind == "place" else order,
+                )
                 if best is None or key > best[0]:
                     best = key, found
     return (best[1], "") if best else (None, reason)
 
 
 def _candidates(slot: Slot, text: str) -> list[Span]:
-    """Spans of the answer that could be the object: right type, and neither subject nor part of it. A short answer as a whole is one too."""
+    """Spans of the answer that could be the object: right type, and neither subject nor part of it. A short answer as a
+    whole is one too.
+    """
     subject = norm(slot.subject)
     words = set(subject.split())
-    found = [span for span in typed(text, slot.predicate.range) if not set(norm(text[span.start : span.end]).split()) <= words]
+    found = [
+        span
+        for span in typed(text, slot.predicate.range)
+        if not set(norm(text[span.start : span.end]).split()) <= words
+    ]
     found = [span for span in found if subject not in norm(text[span.start : span.end])]
-    if found and slot.predicate.range in ("person", "place", "org", "work") and (whole := _whole_answer(text, subject)) is not None:
+    if (
+        found
+        and slot.predicate.range in ("person", "place", "org", "work")
+        and (whole := _whole_answer(text, subject)) is not None
+    ):
         found = list(dict.fromkeys([*found, whole]))
     if (
         not found
@@ -145,9 +174,13 @@ def _places(slot: Slot, words: str, span: Span, passage: Passage) -> list[Ground
         if whole is None or sentence is None:
             continue
         start, end = whole.start, whole.end
-        if slot.predicate.range == "person" and text.endswith(("'s", "’s"), start, end):  # "Bob Lee's daughter Ann" names Bob Lee
+        if slot.predicate.range == "person" and text.endswith(
+            ("'s", "’s"), start, end
+        ):  # "Bob Lee's daughter Ann" names Bob Lee
             end -= 2
-        near = _names_subject(slot.subject, text[sentence.start : sentence.end], Span(start - sentence.start, end - sentence.start))
+        near = _names_subject(
+            slot.subject, text[sentence.start : sentence.end], Span(start - sentence.start, end - sentence.start)
+        )
         if not near and not titled(slot.subject, passage.title):
             found.append("no_subject")
         elif hedged(text[sentence.start : sentence.end], slot.predicate, slot.subject):
@@ -161,7 +194,9 @@ def _places(slot: Slot, words: str, span: Span, passage: Passage) -> list[Ground
     return found
 
 
-def _grounded(slot: Slot, passage: Passage, place: Span, sentence: Span, exact: bool, near: bool, answer: Span) -> Grounded:
+def _grounded(
+    slot: Slot, passage: Passage, place: Span, sentence: Span, exact: bool, near: bool, answer: Span
+) -> Grounded:
     text, kind = passage.text, slot.predicate.range
     line = text[sentence.start : sentence.end]
     value = text[place.start : place.end]
@@ -173,13 +208,19 @@ def _grounded(slot: Slot, passage: Passage, place: Span, sentence: Span, exact: 
     others: dict[str, str] = {}
     for other in sorted(typed(text, kind), key=lambda s: abs(s.start - place.start)):
         words = text[other.start : other.end]
-        if type_ok(words, kind) and not (other.start < place.end and place.start < other.end) and norm(words) not in (subject, norm(value)):
+        if (
+            type_ok(words, kind)
+            and not (other.start < place.end and place.start < other.end)
+            and norm(words) not in (subject, norm(value))
+        ):
             others.setdefault(normal(words), words)
     others.pop(same, None)
     english = any(word in STOP for word in re.findall(r"\w+", folded))
     quote = sentence if sentence.end - sentence.start <= 400 else _window(sentence, place)
     grounding = 2 if exact else 1
-    return Grounded(slot, value, same, passage, place, quote, grounding, near, cued, answer, tuple(others.values())[:2], english)
+    return Grounded(
+        slot, value, same, passage, place, quote, grounding, near, cued, answer, tuple(others.values())[:2], english
+    )
 
 
 def cue_in(cue: str, folded: str) -> bool:
@@ -194,7 +235,9 @@ def _window(sentence: Span, place: Span) -> Span:
 
 def _whole(text: str, start: int, end: int, kind: str) -> Span | None:
     """The place, grown to the person's full name or full date there; None if it is only part of another name."""
-    around = [span for span in typed(text, kind if kind != "any" else "work") if span.start <= start and end <= span.end]
+    around = [
+        span for span in typed(text, kind if kind != "any" else "work") if span.start <= start and end <= span.end
+    ]
     exact = [span for span in around if norm(text[span.start : span.end]) == norm(text[start:end])]
     if exact or not around:
         return exact[0] if exact else Span(start, end)
@@ -213,7 +256,9 @@ def _names_subject(subject: str, sentence: str, taken: Span) -> bool:
 
 
 def _right_event(predicate: str, sentence: str, at: int) -> bool:
-    """For births and deaths: the event word nearest before the value, or the side of the dash in a life span, must be the right one."""
+    """For births and deaths: the event word nearest before the value, or the side of the dash in a life span, must be
+    the right one.
+    """
     wanted = {"date_of_birth": 0, "place_of_birth": 0, "date_of_death": 1, "place_of_death": 1}.get(predicate)
     if wanted is None:
         return True

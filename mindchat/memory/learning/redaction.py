@@ -1,7 +1,7 @@
 """What may never be written: secrets, personal numbers, instructions.
 
-Owns: the patterns and their names. Does not own: where they are applied (every write path of facts.py, verbs.py, transfer.py).
-A hit drops the whole write: redaction would leave the shape.
+Owns: the patterns and their names. Does not own: where they are applied (every write path of facts.py, verbs.py,
+transfer.py). A hit drops the whole write: redaction would leave the shape.
 """
 
 from __future__ import annotations
@@ -27,22 +27,39 @@ _SECRETS = (
     ("connection string", r"\b[a-z][a-z0-9+.-]*://[^\s:/@]+:[^\s@]+@"),
     ("connection string", r"(?i)\bAccountKey\s*=\s*\S{10,}|\bServer=[^;]+;.*\b(?:Pwd|Password)="),
     ("bearer token", r"(?i)\b(?:bearer|basic)\s+[A-Za-z0-9+/_.=-]{12,}"),
-    ("password", r"(?i)\b(?:password|passwort|passwd|pwd|passphrase|pin|pass ?code|mot de passe|contraseña)\b\s*(?:is|are|=|:|->|ist)\s*\S{3,}"),
-    ("secret", r"(?i)\b(?:secret|token|api[ _-]?key|access[ _-]?key|client[ _-]?secret|auth[ _-]?key)\b\s*(?:is|=|:|->)\s*['\"]?[^\s'\"]{6,}"),
+    (
+        "password",
+        (
+            r"(?i)\b(?:password|passwort|passwd|pwd|passphrase|pin|pass ?code|mot de"
+            r" passe|contraseña)\b\s*(?:is|are|=|:|->|ist)\s*\S{3,}"
+        ),
+    ),
+    (
+        "secret",
+        (
+            r"(?i)\b(?:secret|token|api[ _-]?key|access[ _-]?key|client[ _-]?secret|auth["
+            r" _-]?key)\b\s*(?:is|=|:|->)\s*['\"]?[^\s'\"]{6,}"
+        ),
+    ),
     ("seed phrase", r"(?i)\b(?:seed|recovery|mnemonic) phrase\b\s*(?:is|=|:)\s*\w+ \w+"),
 )
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _SECRETS)
 _LONG = re.compile(r"(?<![\w/+=-])[A-Za-z0-9+/_-]{32,}={0,2}(?![\w/+=-])")
-_PLAIN_VALUE = re.compile(r"(?i)(?:secret|token|key)\b\s*(?:is|=|:)\s*(?:the|a|an|in|to|that|not|of|only|required|missing|needed|called|used)\b")
+_PLAIN_VALUE = re.compile(
+    r"(?i)(?:secret|token|key)\b\s*(?:is|=|:)\s*(?:the|a|an|in|to|that|not|of|only|required|missing|needed|called|used)\b"
+)
 _MARKUP = re.compile(r"(?i)```|<\|?/?(?:system|assistant|user|im_start|im_end|memory)|\[/?INST\]|https?://|\bwww\.\w")
 _KEEP = re.compile(
-    r"(?i)\b(?:remember|memori[sz]e)\b\s*(?:this|that|the following|:|permanently)|\b(?:note|save|store|record)\b\s*(?:this\b|the following|:)"
+    r"(?i)\b(?:remember|memori[sz]e)\b\s*(?:this|that|the"
+    r" following|:|permanently)|\b(?:note|save|store|record)\b\s*(?:this\b|the following|:)"
     r"|\b(?:to|in) (?:your |long.term )?memory\b"
 )
 _ORDER = re.compile(
     r"(?i)\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:previous|prior|above|earlier|all|instruction|rule|prompt|context)"
-    r"|\b(?:you|assistant|ai|chatbot|llm|language model)\b[^.]{0,30}\b(?:must|should|shall|always|never|will now|have to|are now|need to)\b"
-    r"|\b(?:always|never|from now on|henceforth)\b[^.]{0,20}\b(?:answer|reply|respond|say|recommend|tell|output|use|visit|send|trust)\b"
+    r"|\b(?:you|assistant|ai|chatbot|llm|language model)\b[^.]{0,30}\b(?:must|should|shall|always|never|will now|have"
+    r" to|are now|need to)\b"
+    r"|\b(?:always|never|from now"
+    r" on|henceforth)\b[^.]{0,20}\b(?:answer|reply|respond|say|recommend|tell|output|use|visit|send|trust)\b"
     r"|\bmodel\b[^.]{0,20}\bshould\b|\b(?:system prompt|as an ai|new rule|jailbreak|developer mode)\b"
 )
 
@@ -59,13 +76,19 @@ def secret(text: str) -> str:
             return name
     for match in _LONG.finditer(text):
         mixed = sum(bool(re.search(kind, match[0])) for kind in ("[a-z]", "[A-Z]", r"\d"))
-        if mixed >= 2 and re.search(r"\d", match[0]) and _entropy(match[0]) > (3.2 if re.fullmatch(r"[0-9a-f]+", match[0]) else 4.0):
+        if (
+            mixed >= 2
+            and re.search(r"\d", match[0])
+            and _entropy(match[0]) > (3.2 if re.fullmatch(r"[0-9a-f]+", match[0]) else 4.0)
+        ):
             return "key"
     return ""
 
 
 def personal(text: str) -> str:
-    """The kind of personal number (card, IBAN, national id) in the text, or "". Mail addresses and telephone numbers are not refused."""
+    """The kind of personal number (card, IBAN, national id) in the text, or "". Mail addresses and telephone numbers
+    are not refused.
+    """
     for match in re.finditer(r"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)", text):
         if _luhn(re.sub(r"\D", "", match[0])):
             return "card number"
@@ -90,5 +113,7 @@ def instruction(text: str) -> bool:
 
 
 def orders(text: str) -> bool:
-    """Whether a longer text gives orders to a model. Nothing is learned from such a passage; links and notes in it are no orders."""
+    """Whether a longer text gives orders to a model. Nothing is learned from such a passage; links and notes in it are
+    no orders.
+    """
     return bool(_ORDER.search(text))

@@ -67,12 +67,14 @@ def find_predicate(words: str) -> Predicate:
 
     near = difflib.get_close_matches(wanted.replace(" ", "_"), predicates(), 3, 0.5)
     raise UsageError(
-        f"{words!r} is no relation that memory knows.", f"Did you mean {' or '.join(near)}?" if near else "For free text: /remember TEXT"
+        f"{words!r} is no relation that memory knows.",
+        f"Did you mean {' or '.join(near)}?" if near else "For free text: /remember TEXT",
     )
 
 
 _DESCRIPTION = re.compile(
-    r"(?P<article>(?:[Tt]he|[Aa]n?) )?(?:(?i:american|british|french|german|italian|indian|polish|short|feature|silent|documentary|\d{4}) )*"
+    r"(?P<article>(?:[Tt]he|[Aa]n?)"
+    r" )?(?:(?i:american|british|french|german|italian|indian|polish|short|feature|silent|documentary|\d{4}) )*"
     r"(?P<kind>film|movie|song|album|single|novel|book|play|poem|opera|magazine|newspaper|journal|band|company|person|actor|actress|singer|director|"
     r"king|queen|city|town|village|county|river|country|series|tv series|TV series|video game|game)s? (?!of\b|\()(?=\S)"
 )
@@ -81,7 +83,9 @@ _S = r"(?P<s>\S.*?)"
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    body = r"\s+".join(_S if word == "{s}" else re.escape(word).replace(re.escape("{s}"), _S) for word in template.split())
+    body = r"\s+".join(
+        _S if word == "{s}" else re.escape(word).replace(re.escape("{s}"), _S) for word in template.split()
+    )
     return re.compile(rf"^{body}[\s?.!]*$", re.IGNORECASE)
 
 
@@ -141,30 +145,44 @@ def _subject(words: str) -> tuple[str, str]:
 @lru_cache(maxsize=1)
 def _nested() -> re.Pattern[str]:
     """A relation inside a subject: "the director of …", "…'s mother"."""
-    nouns = "|".join(sorted({re.escape(fold(noun)) for predicate in predicates().values() for noun in predicate.nouns}, key=len, reverse=True))
+    nouns = "|".join(
+        sorted(
+            {re.escape(fold(noun)) for predicate in predicates().values() for noun in predicate.nouns},
+            key=len,
+            reverse=True,
+        )
+    )
     return re.compile(rf"^(?:the )?(?:{nouns}) of (?=\S)|'s (?:{nouns})\b")
 
 
 def _plain(subject: str, strict: bool) -> bool:
-    """Whether this can be a name: no relation inside and, if strict, a capital, a digit or a letter of a script without case."""
+    """Whether this can be a name: no relation inside and, if strict, a capital, a digit or a letter of a script without
+    case.
+    """
     if not 1 < len(subject) <= 80 or (strict and not re.search(r"[A-Z0-9À-ÖØ-Þ\u0100-\uffff]", subject)):
         return False
     folded = fold(subject)
     if re.match(r"(?:Are|Is|Was|Were|Do|Does|Did|Can|Could|Has|Have|Will|Would|Both)\s+[a-z]", subject):
         return False
-    if re.match(r"(?:who|what|which|where|when|whose|how|he|she|it|they|his|her|their|its|this|that|these|those|#\d+)\b", folded):
+    if re.match(
+        r"(?:who|what|which|where|when|whose|how|he|she|it|they|his|her|their|its|this|that|these|those|#\d+)\b", folded
+    ):
         return False
     return _nested().search(folded) is None
 
 
 def parse(question: str, *, strict: bool = True) -> Slot | None:
-    """The slot a simple question, or its keyword form, asks for; None if no template matches or the subject is itself a question.
+    """The slot a simple question, or its keyword form, asks for; None if no template matches or the subject is itself a
+    question.
 
-    Not strict: the subject need not look like a name, because it is only looked up. Among matching templates the one with the shortest
-    subject wins: it explains most of the question's words.
+    Not strict: the subject need not look like a name, because it is only looked up. Among matching templates the one
+    with the shortest subject wins: it explains most of the question's words.
     """
     text = re.sub(
-        r"^(?:(?:what|who) (?:is|was) )?the name of (?=the )|\s+name[\s?.!]*$", "", " ".join(question.replace("’", "'").split()), flags=re.IGNORECASE
+        r"^(?:(?:what|who) (?:is|was) )?the name of (?=the )|\s+name[\s?.!]*$",
+        "",
+        " ".join(question.replace("’", "'").split()),
+        flags=re.IGNORECASE,
     )
     if not text or len(text) > 240:
         return None
@@ -174,8 +192,14 @@ def parse(question: str, *, strict: bool = True) -> Slot | None:
             if (match := pattern.match(text)) and (slot := _slot(match["s"], predicate, strict)):
                 found.append((len(match["s"]), slot))
     if not found:  # a capitalised noun is part of a name: "… Polish-Russian War"
-        matches = [(predicate, match) for predicate, pattern in _bare() if (match := pattern.match(text)) and text[match.end("s") :].islower()]
-        found = [(len(match["s"]), slot) for predicate, match in matches if (slot := _slot(match["s"], predicate, strict))]
+        matches = [
+            (predicate, match)
+            for predicate, pattern in _bare()
+            if (match := pattern.match(text)) and text[match.end("s") :].islower()
+        ]
+        found = [
+            (len(match["s"]), slot) for predicate, match in matches if (slot := _slot(match["s"], predicate, strict))
+        ]
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
@@ -187,5 +211,10 @@ def _slot(words: str, predicate: Predicate, strict: bool) -> Slot | None:
 @lru_cache(maxsize=1)
 def relation_words() -> frozenset[str]:
     """Folded words of all relations and questions: too common in FTS to search for."""
-    words = {word for p in predicates().values() for part in (p.phrase, *p.nouns, *p.ask) for word in re.findall(r"\w+", fold(part))}
+    words = {
+        word
+        for p in predicates().values()
+        for part in (p.phrase, *p.nouns, *p.ask)
+        for word in re.findall(r"\w+", fold(part))
+    }
     return frozenset(words - {"s"})

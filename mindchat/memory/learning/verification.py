@@ -1,8 +1,9 @@
 """Asking the model which value a passage gives for a slot: one batched pass over the claim's value and its distractors.
 
-Owns: the wording of the question and p_true. Does not own: what follows from it (confidence.py).
-The options are the claimed object, other spans of its type in the passage, and "unknown"; p_true is the object's share of their probability.
-A yes/no question about each claim was tried first: the small default model said yes to claim and distractors alike (DESIGN.md D24).
+Owns: the wording of the question and p_true. Does not own: what follows from it (confidence.py). The options are the
+claimed object, other spans of its type in the passage, and "unknown"; p_true is the object's share of their
+probability. A yes/no question about each claim was tried first: the small default model said yes to claim and
+distractors alike (DESIGN.md D24).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def options(grounded: Grounded) -> list[str]:
 
 
 def prompt(grounded: Grounded, limit: int = 900) -> Prompt:
-    """The question about a passage, cut to `limit` characters around the quote; the assistant's turn is open at the answer."""
+    """The question about a passage, cut to `limit` characters around the quote; the assistant's turn is open at the
+    answer.
+    """
     text = grounded.passage.text
     start = max(0, min(grounded.sentence.start - limit // 3, len(text) - limit))
     body = clean_line(text[start : start + limit])

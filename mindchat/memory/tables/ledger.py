@@ -1,7 +1,7 @@
 """The tables of facts: upserts, contradictions, quotas, audit trail.
 
-Owns: what happens to the tables when a claim is accepted. Does not own: whether it is accepted (facts.py), reading for an answer (recall.py),
-entities (entity_keys.py), what was forgotten (tombstones.py), taking facts out (removal.py).
+Owns: what happens to the tables when a claim is accepted. Does not own: whether it is accepted (facts.py), reading for
+an answer (recall.py), entities (entity_keys.py), what was forgotten (tombstones.py), taking facts out (removal.py).
 Every function takes the caller's connection inside Store.write(); none calls a model.
 """
 
@@ -86,15 +86,21 @@ def statement(subject: str, predicate: Predicate, value: str) -> str:
 
 def seed_predicates(store: Store) -> None:
     """Bring the predicate table to what is packaged."""
-    rows = {row["name"]: tuple(row) for row in store.rows("SELECT name, cardinality, mutable, range_type, inverse, ttl_days FROM predicate")}
-    wanted = {p.name: (p.name, p.cardinality, int(p.mutable), p.range, p.inverse or None, p.ttl_days) for p in predicates().values()}
+    rows = {
+        row["name"]: tuple(row)
+        for row in store.rows("SELECT name, cardinality, mutable, range_type, inverse, ttl_days FROM predicate")
+    }
+    wanted = {
+        p.name: (p.name, p.cardinality, int(p.mutable), p.range, p.inverse or None, p.ttl_days)
+        for p in predicates().values()
+    }
     missing = [row for name, row in wanted.items() if rows.get(name) != row]
     if missing and not store.readonly:
         with store.write() as connection:
             connection.executemany(
-                "INSERT INTO predicate(name, cardinality, mutable, range_type, inverse, ttl_days) VALUES(?,?,?,?,?,?) ON CONFLICT(name) DO UPDATE "
-                "SET cardinality=excluded.cardinality, mutable=excluded.mutable, range_type=excluded.range_type, inverse=excluded.inverse, "
-                "ttl_days=excluded.ttl_days",
+                "INSERT INTO predicate(name, cardinality, mutable, range_type, inverse, ttl_days) VALUES(?,?,?,?,?,?)"
+                " ON CONFLICT(name) DO UPDATE SET cardinality=excluded.cardinality, mutable=excluded.mutable,"
+                " range_type=excluded.range_type, inverse=excluded.inverse, ttl_days=excluded.ttl_days",
                 missing,
             )
 
@@ -107,7 +113,9 @@ def scope_id(connection: sqlite3.Connection, kind: str, name: str) -> int:
 
 def session_id(connection: sqlite3.Connection, uid: str, scope: int) -> int:
     """The session's key; made if it is new."""
-    connection.execute("INSERT INTO session(uid, scope_id, started_at) VALUES(?,?,?) ON CONFLICT(uid) DO NOTHING", (uid, scope, now()))
+    connection.execute(
+        "INSERT INTO session(uid, scope_id, started_at) VALUES(?,?,?) ON CONFLICT(uid) DO NOTHING", (uid, scope, now())
+    )
     return int(connection.execute("SELECT id FROM session WHERE uid=?", (uid,)).fetchone()[0])
 
 
@@ -129,7 +137,8 @@ def note(
     )
 
 
-# ── writing a fact ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── writing a fact
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def write(
@@ -149,7 +158,13 @@ def write(
     predicate = claim.predicate
     if buried(connection, scope, claim.subject, predicate.name, claim.object_norm):
         return Written("tombstone")
-    subject = entity_id(connection, claim.subject, claim.subject_type or predicate.domain, claim.disambig, "title" if claim.disambig else "surface")
+    subject = entity_id(
+        connection,
+        claim.subject,
+        claim.subject_type or predicate.domain,
+        claim.disambig,
+        "title" if claim.disambig else "surface",
+    )
     named = predicate.range not in ("date", "number", "any") and claim.kind == "document"
     value = entity_id(connection, claim.object, predicate.range) if named else None
     others = rivals(connection, scope, subject, predicate.name)
@@ -165,14 +180,23 @@ def write(
     attach(connection, fact, claim, session)
     for row in closed:
         connection.execute(
-            "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_by=?, closed_why='superseded', "
-            "valid_to=coalesce(valid_to, ?) WHERE id=?",
+            "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_by=?,"
+            " closed_why='superseded', valid_to=coalesce(valid_to, ?) WHERE id=?",
             (now(), fact, claim.valid_from, row["id"]),
         )
         note(connection, "supersede", row["id"], session=session, turn=turn, by=fact)
     for row in disputed:
         connection.execute("UPDATE fact SET status='disputed' WHERE id=? AND status='active'", (row["id"],))
-    note(connection, "store", fact, session=session, turn=turn, hop=claim.evidence.hop, uid=uid_of(connection, fact), status=status)
+    note(
+        connection,
+        "store",
+        fact,
+        session=session,
+        turn=turn,
+        hop=claim.evidence.hop,
+        uid=uid_of(connection, fact),
+        status=status,
+    )
     if status == "disputed":
         note(connection, "dispute", fact, session=session, turn=turn, hop=claim.evidence.hop)
     return Written("new", fact, tuple(row["id"] for row in (*closed, *disputed)))
@@ -196,7 +220,11 @@ def _equal(row: Any, claim: Claim, value: int | None) -> bool:
         return True
     if claim.predicate.range == "date":
         return str(old).startswith(f"{new}-")
-    return claim.predicate.range == "person" and claim.predicate.cardinality == "one" and set(new.split()) < set(old.split())
+    return (
+        claim.predicate.range == "person"
+        and claim.predicate.cardinality == "one"
+        and set(new.split()) < set(old.split())
+    )
 
 
 def _refines(row: Any, claim: Claim) -> bool:
@@ -215,11 +243,18 @@ def _support(connection: sqlite3.Connection, row: Any, claim: Claim, session: in
     after = connection.execute("SELECT support, status FROM fact WHERE id=?", (fact,)).fetchone()
     if not row["pinned"] and exact:
         connection.execute(
-            "UPDATE fact SET confidence=max(confidence, ?), calibrated=max(calibrated, ?) WHERE id=?", (claim.confidence, claim.calibrated, fact)
+            "UPDATE fact SET confidence=max(confidence, ?), calibrated=max(calibrated, ?) WHERE id=?",
+            (claim.confidence, claim.calibrated, fact),
         )
-    promoted = after["status"] == "candidate" and ((after["support"] >= 2 > before) or (claim.status == "active" and exact))
+    promoted = after["status"] == "candidate" and (
+        (after["support"] >= 2 > before) or (claim.status == "active" and exact)
+    )
     if promoted and not row["pinned"]:
-        others = [other for other in rivals(connection, row["scope_id"], row["subject_id"], row["predicate"]) if other["id"] != fact]
+        others = [
+            other
+            for other in rivals(connection, row["scope_id"], row["subject_id"], row["predicate"])
+            if other["id"] != fact
+        ]
         _, disputed, status = _settle(claim_with(claim, "active"), others)
         connection.execute("UPDATE fact SET status=? WHERE id=?", (status, fact))
         for other in disputed:
@@ -250,7 +285,9 @@ def _settle(claim: Claim, rivals: list[Any]) -> tuple[list[Any], list[Any], Stat
             closed.append(row)
         elif claim.status != "active" or row["status"] == "candidate":
             continue
-        elif claim.predicate.mutable and claim.valid_from and row["valid_from"] and claim.valid_from > row["valid_from"]:
+        elif (
+            claim.predicate.mutable and claim.valid_from and row["valid_from"] and claim.valid_from > row["valid_from"]
+        ):
             closed.append(row)
         else:
             disputed.append(row)
@@ -269,11 +306,30 @@ def settle_slot(connection: sqlite3.Connection, scope: int, key: str) -> int | N
     return int(rows[0]["id"])
 
 
-def _insert(connection: sqlite3.Connection, scope: int, scope_name: str, claim: Claim, subject: int, value: int | None, status: str) -> int:
+def _insert(
+    connection: sqlite3.Connection,
+    scope: int,
+    scope_name: str,
+    claim: Claim,
+    subject: int,
+    value: int | None,
+    status: str,
+) -> int:
     text = claim.text
-    aliases = [row[0] for row in connection.execute("SELECT surface FROM alias WHERE entity_id IN (?, ?) LIMIT 8", (subject, value))]
+    aliases = [
+        row[0]
+        for row in connection.execute("SELECT surface FROM alias WHERE entity_id IN (?, ?) LIMIT 8", (subject, value))
+    ]
     for attempt in range(100):
-        uid = short_id("f", scope_name, norm(claim.subject), claim.disambig, claim.predicate.name, claim.object_norm, attempt=attempt)
+        uid = short_id(
+            "f",
+            scope_name,
+            norm(claim.subject),
+            claim.disambig,
+            claim.predicate.name,
+            claim.object_norm,
+            attempt=attempt,
+        )
         if not connection.execute("SELECT 1 FROM fact WHERE uid=?", (uid,)).fetchone():
             break
     row = {

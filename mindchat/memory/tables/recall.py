@@ -1,7 +1,9 @@
-"""Reading facts for a sub-question: slot lookup, then names in full text, then one hop further; and the gate of skipping a search.
+"""Reading facts for a sub-question: slot lookup, then names in full text, then one hop further; and the gate of
+skipping a search.
 
-Owns: which facts are served, in which order, and when stored passages stand in for a search. Does not own: writing (ledger.py).
-Reads only the views servable and servable_disputed, and always within the visible scopes. Source: MIND §3.2 (memory before retrieval).
+Owns: which facts are served, in which order, and when stored passages stand in for a search. Does not own: writing
+(ledger.py). Reads only the views servable and servable_disputed, and always within the visible scopes. Source: MIND
+§3.2 (memory before retrieval).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from mindchat.text.folding import STOP, fold, norm, search_query
 from mindchat.values import Fact, Passage
 
 CUES = re.compile(
-    r"\b(?:latest|newest|current(?:ly)?|check|verify|double.check|look (?:it )?up|search|source|according to|documents?|today|now|recent(?:ly)?"
+    r"\b(?:latest|newest|current(?:ly)?|check|verify|double.check|look (?:it )?up|search|source|according"
+    r" to|documents?|today|now|recent(?:ly)?"
     r"|how many|list|all)\b"
 )
 _CAPITALISED = re.compile(r"(?<=\s)[^\W\d_a-z]\w+")
@@ -114,12 +117,21 @@ class Reader:
     def scopes(self) -> list[int]:
         """Keys of the visible scopes that exist."""
         where = " OR ".join("(kind=? AND name=?)" for _ in self.names)
-        return [row["id"] for row in self.store.rows(f"SELECT id FROM scope WHERE {where}", [part for name in self.names for part in name])]
+        return [
+            row["id"]
+            for row in self.store.rows(
+                f"SELECT id FROM scope WHERE {where}", [part for name in self.names for part in name]
+            )
+        ]
 
-    def _select(self, scopes: Sequence[int], where: str, parameters: Sequence[Any], view: str = "servable", tail: str = "") -> list[Served]:
+    def _select(
+        self, scopes: Sequence[int], where: str, parameters: Sequence[Any], view: str = "servable", tail: str = ""
+    ) -> list[Served]:
         """The only query builder: view and scopes are not optional."""
         marks = ",".join("?" * len(scopes))
-        rows = self.store.rows(f"{_FACT.format(view=view)} WHERE f.scope_id IN ({marks}) AND {where} {tail}", [*scopes, *parameters])
+        rows = self.store.rows(
+            f"{_FACT.format(view=view)} WHERE f.scope_id IN ({marks}) AND {where} {tail}", [*scopes, *parameters]
+        )
         served = []
         for row in rows:
             if evidence := tuple(item for item in self.store.rows(_EVIDENCE, (row["id"],)) if fresh(item)):
@@ -159,33 +171,59 @@ class Reader:
         for tier, found in enumerate((answers, named, self._hop(scopes, [*answers, *named]))):
             for served in found:
                 tiers.setdefault(served.row["id"], (tier, served))
-        order = sorted(tiers.values(), key=lambda one: (one[0], one[1].disputed, -one[1].row["confidence"], -one[1].row["support"], one[1].row["id"]))
+        order = sorted(
+            tiers.values(),
+            key=lambda one: (
+                one[0],
+                one[1].disputed,
+                -one[1].row["confidence"],
+                -one[1].row["support"],
+                one[1].row["id"],
+            ),
+        )
         ranked = [served for _, served in order]
         return Found(tuple(ranked[:limit]), slot, tuple(answers), why)
 
     def in_slot(self, scopes: Sequence[int], subject: int, predicate: str) -> list[Served]:
         """Served facts of one slot, and those about which sources disagree."""
         key = (slot_key(subject, predicate),)
-        return self._select(scopes, "f.slot_key=?", key) + self._select(scopes, "f.slot_key=?", key, "servable_disputed")
+        return self._select(scopes, "f.slot_key=?", key) + self._select(
+            scopes, "f.slot_key=?", key, "servable_disputed"
+        )
 
     def _named(self, scopes: Sequence[int], question: str) -> list[Served]:
         """Facts whose subject or object is named in the question."""
-        titles = {fold(word) for word in _CAPITALISED.findall(question)}  # "The Zone" is a name, though a time zone is a relation
+        titles = {
+            fold(word) for word in _CAPITALISED.findall(question)
+        }  # "The Zone" is a name, though a time zone is a relation
         if not (query := search_query(question, relation_words() - titles)):
             return []
         sql = "f.id IN (SELECT rowid FROM fact_fts WHERE fact_fts MATCH ? ORDER BY rank LIMIT 12)"
         words = f" {norm(question)} "
         asked = content_words(question)
         found = self._select(scopes, sql, (query,))
-        notes = [s for s in found if s.row["kind"] == "user" and len(asked & content_words(s.row["object_text"])) >= min(2, len(asked))]
-        return notes + [s for s in found if any(len(name) > 2 and f" {name} " in words for name in (norm(s.row["subject"]), s.row["object_norm"]))]
+        notes = [
+            s
+            for s in found
+            if s.row["kind"] == "user" and len(asked & content_words(s.row["object_text"])) >= min(2, len(asked))
+        ]
+        return notes + [
+            s
+            for s in found
+            if any(len(name) > 2 and f" {name} " in words for name in (norm(s.row["subject"]), s.row["object_norm"]))
+        ]
 
     def _hop(self, scopes: Sequence[int], near: Sequence[Served]) -> list[Served]:
         """Facts about the values of these facts: what a question about "the director of X" goes on to need."""
         bridges = list(dict.fromkeys(served.row["object_id"] for served in near if served.row["object_id"] is not None))
         if not bridges:
             return []
-        return self._select(scopes, f"f.subject_id IN ({','.join('?' * len(bridges))})", bridges, tail="ORDER BY f.confidence DESC LIMIT 6")
+        return self._select(
+            scopes,
+            f"f.subject_id IN ({','.join('?' * len(bridges))})",
+            bridges,
+            tail="ORDER BY f.confidence DESC LIMIT 6",
+        )
 
     def gate(self, question: str, found: Found, threshold: float) -> tuple[Served | None, str]:
         """The fact that may replace the search, or None with the first condition that fails."""

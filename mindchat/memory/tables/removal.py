@@ -1,6 +1,7 @@
 """Taking facts out of the tables: on request, and where a scope has too many.
 
-Owns: deleting rows with all that hangs on them, the order of eviction. Does not own: tombstones, which facts a person means (forgetting.py).
+Owns: deleting rows with all that hangs on them, the order of eviction. Does not own: tombstones, which facts a person
+means (forgetting.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def forget_rows(connection: sqlite3.Connection, facts: list[int]) -> None:
 
 
 def evict(connection: sqlite3.Connection, scope: int, limit: int) -> int:
-    """Bring a scope under its limit; how many facts went. Never pinned ones or the user's own; closed ones and candidates go first."""
+    """Bring a scope under its limit; how many facts went. Never pinned ones or the user's own; closed ones and
+    candidates go first.
+    """
     over = int(connection.execute("SELECT count(*) FROM fact WHERE scope_id=?", (scope,)).fetchone()[0]) - limit
     if over <= 0:
         return 0
@@ -39,6 +42,12 @@ def evict(connection: sqlite3.Connection, scope: int, limit: int) -> int:
 
 
 def _worth(row: Any) -> tuple[bool, float, int]:
-    """Sort key of eviction, the least worth keeping first: served facts last, then confidence · log(uses + 2), halved every 90 idle days."""
+    """Sort key of eviction, the least worth keeping first: served facts last, then confidence · log(uses + 2), halved
+    every 90 idle days.
+    """
     idle = (datetime.now(UTC) - datetime.fromisoformat(row["used"])).total_seconds() / 86400
-    return row["status"] in ("active", "disputed"), row["confidence"] * math.log1p(row["use_count"] + 1) * 0.5 ** (idle / 90), row["id"]
+    return (
+        row["status"] in ("active", "disputed"),
+        row["confidence"] * math.log1p(row["use_count"] + 1) * 0.5 ** (idle / 90),
+        row["id"],
+    )

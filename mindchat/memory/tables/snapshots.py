@@ -67,21 +67,32 @@ def put_back(connection: sqlite3.Connection, change: Change) -> None:
     for grave in change.graves:
         connection.execute("DELETE FROM tombstone WHERE scope_id=? AND kind=? AND key_hmac=?", grave)
     for grave in change.counter:
-        connection.execute("INSERT INTO tombstone(scope_id, kind, key_hmac, created_at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING", (*grave, now()))
+        connection.execute(
+            "INSERT INTO tombstone(scope_id, kind, key_hmac, created_at) VALUES(?,?,?,?) ON CONFLICT DO NOTHING",
+            (*grave, now()),
+        )
     # Triggers recount support while evidence returns; the image's own status has the last word.
     for row in change.rows.get("fact", ()):
-        connection.execute("UPDATE fact SET status=?, prev_status=? WHERE id=?", (row["status"], row["prev_status"], row["id"]))
+        connection.execute(
+            "UPDATE fact SET status=?, prev_status=? WHERE id=?", (row["status"], row["prev_status"], row["id"])
+        )
         ledger.note(connection, "undo", row["id"])
 
 
 def _still_there(connection: sqlite3.Connection, row: dict[str, Any]) -> bool:
-    return row["chunk_id"] is None or connection.execute("SELECT 1 FROM chunk WHERE id=?", (row["chunk_id"],)).fetchone() is not None
+    return (
+        row["chunk_id"] is None
+        or connection.execute("SELECT 1 FROM chunk WHERE id=?", (row["chunk_id"],)).fetchone() is not None
+    )
 
 
 def _write(connection: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
     key = "norm, entity_id" if table == "alias" else "id"
     sets = ", ".join(f"{name}=excluded.{name}" for name in row)
-    sql = f"INSERT INTO {table}({', '.join(row)}) VALUES({', '.join('?' * len(row))}) ON CONFLICT({key}) DO UPDATE SET {sets}"
+    sql = (
+        f"INSERT INTO {table}({', '.join(row)}) VALUES({', '.join('?' * len(row))}) ON CONFLICT({key}) DO UPDATE SET"
+        f" {sets}"
+    )
     connection.execute(sql, tuple(row.values()))
 
 
@@ -89,8 +100,8 @@ def take_back(connection: sqlite3.Connection, rows: Sequence[Any]) -> None:
     """Delete facts; what they had superseded is open again, and a dispute of which one side is left ends."""
     for row in rows:
         connection.execute(
-            "UPDATE fact SET status=coalesce(prev_status, 'active'), prev_status=NULL, closed_at=NULL, closed_by=NULL, closed_why=NULL "
-            "WHERE closed_by=? AND status='superseded'",
+            "UPDATE fact SET status=coalesce(prev_status, 'active'), prev_status=NULL, closed_at=NULL, closed_by=NULL,"
+            " closed_why=NULL WHERE closed_by=? AND status='superseded'",
             (row["id"],),
         )
         forget_rows(connection, [row["id"]])

@@ -15,7 +15,9 @@ from mindchat.text.folding import norm
 
 
 def _tombstone_key(connection: sqlite3.Connection) -> bytes:
-    connection.execute("INSERT INTO meta(key, value) VALUES('tombstone_key', ?) ON CONFLICT(key) DO NOTHING", (secrets.token_hex(32),))
+    connection.execute(
+        "INSERT INTO meta(key, value) VALUES('tombstone_key', ?) ON CONFLICT(key) DO NOTHING", (secrets.token_hex(32),)
+    )
     return bytes.fromhex(connection.execute("SELECT value FROM meta WHERE key='tombstone_key'").fetchone()[0])
 
 
@@ -25,7 +27,10 @@ def _mac(connection: sqlite3.Connection, *parts: str) -> str:
 
 def _graves(connection: sqlite3.Connection, subject: str, predicate: str, value: str) -> list[tuple[str, str]]:
     names = [norm(subject), value]
-    return [("fact", _mac(connection, norm(subject), predicate, value)), *(("entity", _mac(connection, name)) for name in names)]
+    return [
+        ("fact", _mac(connection, norm(subject), predicate, value)),
+        *(("entity", _mac(connection, name)) for name in names),
+    ]
 
 
 def bury(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> None:
@@ -44,7 +49,10 @@ def bury_entity(connection: sqlite3.Connection, scope: int, name: str) -> None:
 def buried(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> bool:
     """Whether this fact, or everything about one of its entities, was forgotten in this scope."""
     sql = "SELECT 1 FROM tombstone WHERE scope_id=? AND kind=? AND key_hmac=?"
-    return any(connection.execute(sql, (scope, kind, mac)).fetchone() for kind, mac in _graves(connection, subject, predicate, value))
+    return any(
+        connection.execute(sql, (scope, kind, mac)).fetchone()
+        for kind, mac in _graves(connection, subject, predicate, value)
+    )
 
 
 def exhume(connection: sqlite3.Connection, scope: int, subject: str, predicate: str, value: str) -> None:

@@ -1,8 +1,9 @@
-"""The memory commands, headless: `mindchat memory …` and `/memory …` call the functions of this module and print `.render()` or JSON.
+"""The memory commands, headless: `mindchat memory …` and `/memory …` call the functions of this module and print
+`.render()` or JSON.
 
-Owns: the reading commands (status, list, search, show, why, stats, path) and the table of all verbs. Does not own: argument parsing, printing.
-Every function takes the FactMemory first and returns a Result; failures are NotFoundError and RefusedError (exit 1), UsageError (2),
-MemoryStoreError (3).
+Owns: the reading commands (status, list, search, show, why, stats, path) and the table of all verbs. Does not own:
+argument parsing, printing. Every function takes the FactMemory first and returns a Result; failures are NotFoundError
+and RefusedError (exit 1), UsageError (2), MemoryStoreError (3).
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def list_facts(
         raise UsageError(f"{kind!r} is no kind.", "document or user")
     if n < 1:
         raise UsageError("-n needs a number from 1.", "/memory list -n 20")
-    rows, total = some(memory, scope=scope, kind=kind, status=status, doc=doc, entity=entity, sort=sort, limit=n + 1, after=after)
+    rows, total = some(
+        memory, scope=scope, kind=kind, status=status, doc=doc, entity=entity, sort=sort, limit=n + 1, after=after
+    )
     what = ", ".join(part for part in (status, scope or "project+global", kind) if part)
     return _listing(memory, rows, total, n, what, "list")
 
@@ -130,7 +133,9 @@ def show(memory: FactMemory, prefix: str) -> Shown:
     history = _history([(event["at"], _HISTORY.get(event["name"], event["name"])) for event in events])
     by = memory.store.value("SELECT uid FROM fact WHERE id=?", (row["closed_by"],)) if row["closed_by"] else None
     former = [
-        old for old in some(memory, status="superseded", scope="all")[0] if old["slot_key"] == row["slot_key"] and old["scope_id"] == row["scope_id"]
+        old
+        for old in some(memory, status="superseded", scope="all")[0]
+        if old["slot_key"] == row["slot_key"] and old["scope_id"] == row["scope_id"]
     ]
     return Shown(
         item(memory, row),
@@ -163,8 +168,14 @@ def why(memory: FactMemory, prefix: str | None = None) -> Why | Shown:
     """/memory why: what memory did in the session's last answer; with an id, everything about that fact."""
     if prefix is not None:
         return show(memory, prefix)
-    sql = "SELECT e.* FROM event e JOIN session s ON s.id=e.session_id WHERE s.uid=? AND e.turn_ordinal IS NOT NULL ORDER BY e.id"
-    events = [(e["name"], e["turn_ordinal"], e["hop"], json.loads(e["detail"] or "{}")) for e in memory.store.rows(sql, (memory.session,))]
+    sql = (
+        "SELECT e.* FROM event e JOIN session s ON s.id=e.session_id WHERE s.uid=? AND e.turn_ordinal IS NOT NULL ORDER"
+        " BY e.id"
+    )
+    events = [
+        (e["name"], e["turn_ordinal"], e["hop"], json.loads(e["detail"] or "{}"))
+        for e in memory.store.rows(sql, (memory.session,))
+    ]
     events += [(noted.name, noted.turn, noted.detail.get("hop"), noted.detail) for noted in memory.pending()]
     turn = max((event[1] for event in events), default=0)
     saved: dict[int, list[str]] = {}
@@ -176,7 +187,16 @@ def why(memory: FactMemory, prefix: str | None = None) -> Why | Shown:
         if at == turn and name in _RECALLS:
             number = len(hops) + 1
             known = (detail.get("uid"), detail.get("confidence"), detail.get("why", ""))
-            hops.append(WhyHop(number, detail.get("query", ""), name, *known, tuple(saved.get(number, ())), tuple(detail.get("facts", ()))))
+            hops.append(
+                WhyHop(
+                    number,
+                    detail.get("query", ""),
+                    name,
+                    *known,
+                    tuple(saved.get(number, ())),
+                    tuple(detail.get("facts", ())),
+                )
+            )
     return Why(turn, tuple(hops))
 
 
@@ -189,7 +209,10 @@ def stats(memory: FactMemory, *, since: str = "30d") -> Stats:
     for name, detail in events:
         if name == "drop":
             dropped[detail.get("reason", "?")] = dropped.get(detail.get("reason", "?"), 0) + 1
-    times = {key: _p95([detail[key] for _, detail in events if key in detail]) for key in ("lookup_ms", "write_ms", "verify_ms")}
+    times = {
+        key: _p95([detail[key] for _, detail in events if key in detail])
+        for key in ("lookup_ms", "write_ms", "verify_ms")
+    }
     hits = sum(count.get(name, 0) for name in ("hit", "skip", "audit"))
     return Stats(
         since,

@@ -42,7 +42,9 @@ def _screened(text: str) -> str:
     if not norm(line):
         raise UsageError("There is nothing to remember.", "/remember TEXT, or /memory add SUBJECT | PREDICATE | OBJECT")
     if len(line) > 250:
-        raise UsageError(f"A fact may have 250 characters, this has {len(line)}.", "Say it shorter, or put it into a document.")
+        raise UsageError(
+            f"A fact may have 250 characters, this has {len(line)}.", "Say it shorter, or put it into a document."
+        )
     return line
 
 
@@ -61,23 +63,34 @@ def add(memory: FactMemory, text: str, *, resolve: Resolve = "ask", scope: str =
         raise UsageError("A fact has three parts.", "/memory add SUBJECT | PREDICATE | OBJECT, or plain text without |")
     line = _screened(text.replace("|", " — ") if len(parts) == 3 else text)
     subject, predicate, value = (
-        (_screened(parts[0]), find_predicate(parts[1]), _screened(parts[2])) if len(parts) == 3 else (ledger.USER, predicates()["note"], line)
+        (_screened(parts[0]), find_predicate(parts[1]), _screened(parts[2]))
+        if len(parts) == 3
+        else (ledger.USER, predicates()["note"], line)
     )
     claim = _claim(subject, predicate, value)
     with memory.store.write() as connection:
         scope_key, session, name = _scope(connection, memory, scope)
         rivals = [] if resolve != "ask" else _contradicted(connection, scope_key, claim)
         if rivals:
-            return Added(None, conflicts=tuple(item(memory, by_key(memory, row["id"])) for row in rivals), project=memory.project)
+            return Added(
+                None, conflicts=tuple(item(memory, by_key(memory, row["id"])) for row in rivals), project=memory.project
+            )
         before = snapshots.image(connection, [row["id"] for row in _slot_rows(connection, scope_key, claim)])
         lifted = snapshots.graves(connection)
         exhume(connection, scope_key, claim.subject, predicate.name, claim.object_norm)
-        written = ledger.write(connection, scope_key, name, claim, session=session, turn=memory.turn, replace=resolve == "replace")
+        written = ledger.write(
+            connection, scope_key, name, claim, session=session, turn=memory.turn, replace=resolve == "replace"
+        )
         _promote(connection, written.fact)
         saved = item(memory, by_key(memory, written.fact))
         new = written.outcome == "new"
         counter = tuple(lifted - snapshots.graves(connection))
-        undo.remember(memory, snapshots.Change(f"saved {saved.id}  {saved.statement}", before, (saved.id,) if new else (), counter=counter))
+        undo.remember(
+            memory,
+            snapshots.Change(
+                f"saved {saved.id}  {saved.statement}", before, (saved.id,) if new else (), counter=counter
+            ),
+        )
         conflicts = tuple(item(memory, by_key(memory, key)) for key in written.conflicts)
     return Added(saved, new, conflicts, memory.project)
 
@@ -88,7 +101,18 @@ def _claim(subject: str, predicate: Predicate, value: str, confidence: float = 1
         raise UsageError(f"{predicate.phrase} is only about you.", f"/memory add you | {predicate.phrase} | …")
     name, disambig = (ledger.USER, "") if mine else split_title(subject)
     kind: Literal["user", "document"] = "user" if mine else "document"
-    return Claim(name, predicate, value, value_norm(value, predicate.range), confidence, "active", _MANUAL, disambig, "user" if mine else "", kind)
+    return Claim(
+        name,
+        predicate,
+        value,
+        value_norm(value, predicate.range),
+        confidence,
+        "active",
+        _MANUAL,
+        disambig,
+        "user" if mine else "",
+        kind,
+    )
 
 
 def _scope(connection: sqlite3.Connection, memory: FactMemory, kind: str) -> tuple[int, int, str]:
@@ -118,22 +142,32 @@ def _contradicted(connection: sqlite3.Connection, scope: int, claim: Claim) -> l
 
 def _promote(connection: sqlite3.Connection, fact: int) -> None:
     """A person's word makes a candidate active, and sure."""
-    connection.execute("UPDATE fact SET confidence=1.0, status=CASE status WHEN 'candidate' THEN 'active' ELSE status END WHERE id=?", (fact,))
+    connection.execute(
+        "UPDATE fact SET confidence=1.0, status=CASE status WHEN 'candidate' THEN 'active' ELSE status END WHERE id=?",
+        (fact,),
+    )
 
 
 def edit(memory: FactMemory, prefix: str, changes: dict[str, str]) -> Edited:
-    """object="…", valid-from=YYYY[-MM[-DD]], valid-to=…, scope=…. A new object supersedes the old fact, or merges with an equal one."""
+    """object="…", valid-from=YYYY[-MM[-DD]], valid-to=…, scope=…. A new object supersedes the old fact, or merges with
+    an equal one.
+    """
     _writable(memory)
     row = one(memory, prefix)
     unknown = set(changes) - {"object", "valid-from", "valid-to", "scope"}
     if unknown or not changes:
-        raise UsageError(f"{next(iter(unknown), 'nothing')!r} cannot be edited.", 'object="…", valid-from=YYYY-MM-DD, valid-to=…, scope=project')
+        raise UsageError(
+            f"{next(iter(unknown), 'nothing')!r} cannot be edited.",
+            'object="…", valid-from=YYYY-MM-DD, valid-to=…, scope=project',
+        )
     for name in ("valid-from", "valid-to"):
         if changes.get(name) and not _DATE.fullmatch(changes[name]):
             raise UsageError(f"{changes[name]!r} is no date.", "YYYY, YYYY-MM or YYYY-MM-DD")
     old, merged, settled = item(memory, row), False, False
     with memory.store.write() as connection:
-        slot = connection.execute("SELECT id FROM fact WHERE slot_key=? AND scope_id=?", (row["slot_key"], row["scope_id"])).fetchall()
+        slot = connection.execute(
+            "SELECT id FROM fact WHERE slot_key=? AND scope_id=?", (row["slot_key"], row["scope_id"])
+        ).fetchall()
         before = snapshots.image(connection, [found["id"] for found in slot])
         key, created = int(row["id"]), ""
         if "object" in changes:
@@ -143,7 +177,9 @@ def edit(memory: FactMemory, prefix: str, changes: dict[str, str]) -> Edited:
             if name in changes:
                 connection.execute(f"UPDATE fact SET {column}=? WHERE id=?", (changes[name] or None, key))
         if "scope" in changes:
-            connection.execute("UPDATE fact SET scope_id=? WHERE id=?", (_scope(connection, memory, changes["scope"])[0], key))
+            connection.execute(
+                "UPDATE fact SET scope_id=? WHERE id=?", (_scope(connection, memory, changes["scope"])[0], key)
+            )
         ledger.note(connection, "edit", key, uid=old.id)
         undo.remember(memory, snapshots.Change(f"edit of {old.id}", before, (created,) if created else ()))
         current = item(memory, by_key(memory, key))
@@ -165,7 +201,10 @@ def _edit_object(connection: sqlite3.Connection, memory: FactMemory, row: Any, v
         connection.execute("UPDATE fact SET object_text=? WHERE id=?", (value, row["id"]))
         return int(row["id"]), False, False
     # The old fact is closed first: while it is open the ledger would take a shorter or coarser value for the same one.
-    connection.execute("UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_why='user' WHERE id=?", (now(), row["id"]))
+    connection.execute(
+        "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_why='user' WHERE id=?",
+        (now(), row["id"]),
+    )
     claim = _claim(row["subject"] + (f" ({row['disambig']})" if row["disambig"] else ""), predicate, value)
     _, session, name = _scope(connection, memory, row["scope_kind"])
     exhume(connection, row["scope_id"], row["subject"], predicate.name, wanted)
@@ -201,9 +240,12 @@ def unpin(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
 
 
 def _living(connection: sqlite3.Connection, memory: FactMemory, row: Any) -> Any:
-    """The row that stands for this fact now: a superseded one may have been learned again since, and a fact lives once in a scope."""
+    """The row that stands for this fact now: a superseded one may have been learned again since, and a fact lives once
+    in a scope.
+    """
     again = connection.execute(
-        "SELECT id FROM fact WHERE scope_id=? AND fact_key=? AND id<>? AND status IN ('candidate','active','disputed','stale')",
+        "SELECT id FROM fact WHERE scope_id=? AND fact_key=? AND id<>? AND status IN"
+        " ('candidate','active','disputed','stale')",
         (row["scope_id"], row["fact_key"], row["id"]),
     ).fetchone()
     return row if again is None else by_key(memory, again["id"])
@@ -220,7 +262,9 @@ def confirm(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
         sides = [
             r["id"]
             for row in rows
-            for r in connection.execute("SELECT id FROM fact WHERE slot_key=? AND scope_id=?", (row["slot_key"], row["scope_id"]))
+            for r in connection.execute(
+                "SELECT id FROM fact WHERE slot_key=? AND scope_id=?", (row["slot_key"], row["scope_id"])
+            )
         ]
         before = snapshots.image(connection, [*sides, *(row["id"] for row in rows)])
         for row in rows:
@@ -229,8 +273,8 @@ def confirm(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
             connection.execute("UPDATE fact SET status='active', confidence=1.0 WHERE id=?", (row["id"],))
             if predicate.cardinality == "one":
                 connection.execute(
-                    "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_by=?, closed_why='user' "
-                    "WHERE scope_id=? AND slot_key=? AND id<>? AND status IN ('active','disputed')",
+                    "UPDATE fact SET status='superseded', prev_status=status, closed_at=?, closed_by=?,"
+                    " closed_why='user' WHERE scope_id=? AND slot_key=? AND id<>? AND status IN ('active','disputed')",
                     (now(), row["id"], row["scope_id"], row["slot_key"], row["id"]),
                 )
             ledger.note(connection, "confirm", row["id"])
@@ -249,7 +293,9 @@ def reject(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
         sides = [
             r["id"]
             for row in rows
-            for r in connection.execute("SELECT id FROM fact WHERE slot_key=? AND scope_id=?", (row["slot_key"], row["scope_id"]))
+            for r in connection.execute(
+                "SELECT id FROM fact WHERE slot_key=? AND scope_id=?", (row["slot_key"], row["scope_id"])
+            )
         ]
         before, graves = snapshots.image(connection, sides), snapshots.graves(connection)
         for row in rows:
@@ -257,21 +303,27 @@ def reject(memory: FactMemory, prefixes: Sequence[str]) -> Changed:
             forget_rows(connection, [row["id"]])
             ledger.settle_slot(connection, row["scope_id"], row["slot_key"])
         added = tuple(snapshots.graves(connection) - graves)
-        undo.remember(memory, snapshots.Change(f"reject of {', '.join(fact.id for fact in gone)}", before, graves=added))
+        undo.remember(
+            memory, snapshots.Change(f"reject of {', '.join(fact.id for fact in gone)}", before, graves=added)
+        )
     return Changed("rejected", gone)
 
 
-# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── names
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _entity(memory: FactMemory, name: str) -> Any:
     base, disambig = split_title(name)
     rows = memory.store.rows(
-        "SELECT DISTINCT e.* FROM alias a JOIN entity e ON e.id=a.entity_id WHERE a.norm=? AND e.merged_into IS NULL", (norm(base),)
+        "SELECT DISTINCT e.* FROM alias a JOIN entity e ON e.id=a.entity_id WHERE a.norm=? AND e.merged_into IS NULL",
+        (norm(base),),
     )
     rows = [row for row in rows if row["disambig"] == disambig] or rows
     if not rows:
-        raise NotFoundError(f"Memory knows nothing called {clean_line(name, 40)}.", "/memory list shows the names it knows.")
+        raise NotFoundError(
+            f"Memory knows nothing called {clean_line(name, 40)}.", "/memory list shows the names it knows."
+        )
     if len(rows) > 1:
         raise UsageError(f"{clean_line(name, 40)} is ambiguous.", "Add the words in parentheses that tell them apart.")
     return rows[0]
@@ -281,14 +333,18 @@ def alias(memory: FactMemory, name: str, other: str) -> Aliased:
     """Let `other` name the same thing as `name`. Refused if it is another thing's own name."""
     _writable(memory)
     row, words = _entity(memory, name), _screened(other)
-    taken = memory.store.row("SELECT * FROM entity WHERE norm=? AND merged_into IS NULL AND id<>?", (norm(words), row["id"]))
+    taken = memory.store.row(
+        "SELECT * FROM entity WHERE norm=? AND merged_into IS NULL AND id<>?", (norm(words), row["id"])
+    )
     if taken is not None:
         raise RefusedError(
-            f"{clean_line(words, 40)} is the name of something else in memory.", f"/memory merge {words} INTO {name} if they are the same."
+            f"{clean_line(words, 40)} is the name of something else in memory.",
+            f"/memory merge {words} INTO {name} if they are the same.",
         )
     with memory.store.write() as connection:
         connection.execute(
-            "INSERT INTO alias(norm, entity_id, surface, source) VALUES(?,?,?,'user') ON CONFLICT(norm, entity_id) DO UPDATE SET source='user'",
+            "INSERT INTO alias(norm, entity_id, surface, source) VALUES(?,?,?,'user') ON CONFLICT(norm, entity_id) DO"
+            " UPDATE SET source='user'",
             (norm(words), row["id"], words),
         )
     return Aliased(f"{words} now means {row['name']}.")
@@ -298,9 +354,14 @@ def alias_rm(memory: FactMemory, name: str) -> Aliased:
     """Remove a name that is not the thing's own."""
     _writable(memory)
     with memory.store.write() as connection:
-        sql = "DELETE FROM alias WHERE norm=? AND NOT EXISTS(SELECT 1 FROM entity e WHERE e.id=alias.entity_id AND e.norm=alias.norm)"
+        sql = (
+            "DELETE FROM alias WHERE norm=? AND NOT EXISTS(SELECT 1 FROM entity e WHERE e.id=alias.entity_id AND"
+            " e.norm=alias.norm)"
+        )
         if not connection.execute(sql, (norm(name),)).rowcount:
-            raise NotFoundError(f"{clean_line(name, 40)} is no alias.", "Only further names can be removed, not a thing's own name.")
+            raise NotFoundError(
+                f"{clean_line(name, 40)} is no alias.", "Only further names can be removed, not a thing's own name."
+            )
     return Aliased(f"{clean_line(name, 60)} is no alias any more.")
 
 
@@ -312,7 +373,9 @@ def merge(memory: FactMemory, name: str, into: str) -> Aliased:
         raise UsageError("These are one already.", "/memory list --entity NAME shows its facts.")
     moved = 0
     with memory.store.write() as connection:
-        rows = connection.execute("SELECT * FROM fact WHERE subject_id=? OR object_id=?", (source["id"], source["id"])).fetchall()
+        rows = connection.execute(
+            "SELECT * FROM fact WHERE subject_id=? OR object_id=?", (source["id"], source["id"])
+        ).fetchall()
         before = snapshots.image(connection, [row["id"] for row in rows])
         for row in rows:
             moved += _move(connection, row, source["id"], target)
@@ -327,7 +390,8 @@ def _move(connection: sqlite3.Connection, row: Any, source: int, target: Any) ->
     norm_value = target["norm"] if row["object_id"] == source else row["object_norm"]
     key = fact_key(subject, row["predicate"], norm_value)
     twin = connection.execute(
-        f"SELECT id FROM fact WHERE scope_id=? AND fact_key=? AND id<>? AND status IN {ledger.OPEN}", (row["scope_id"], key, row["id"])
+        f"SELECT id FROM fact WHERE scope_id=? AND fact_key=? AND id<>? AND status IN {ledger.OPEN}",
+        (row["scope_id"], key, row["id"]),
     ).fetchone()
     if twin is not None:
         connection.execute("UPDATE OR IGNORE evidence SET fact_id=? WHERE fact_id=?", (twin["id"], row["id"]))
@@ -345,6 +409,7 @@ def set_mode(memory: FactMemory, mode: Mode) -> ModeSet:
     """/memory on, readonly, off: kept for this project."""
     with memory.store.write() as connection:
         connection.execute(
-            "INSERT INTO meta(key, value) VALUES(?,?) ON CONFLICT(key) DO UPDATE SET value=excluded.value", (f"mode:{memory.project}", mode)
+            "INSERT INTO meta(key, value) VALUES(?,?) ON CONFLICT(key) DO UPDATE SET value=excluded.value",
+            (f"mode:{memory.project}", mode),
         )
     return ModeSet(memory.mode, memory.project)

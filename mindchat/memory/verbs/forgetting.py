@@ -1,7 +1,9 @@
-"""Forgetting: the row, its full-text postings, its WAL and its backups; and a tombstone so that reading again does not bring it back.
+"""Forgetting: the row, its full-text postings, its WAL and its backups; and a tombstone so that reading again does not
+bring it back.
 
-Owns: /memory forget in all its forms. Does not own: undoing it (undo.py), erasing single chats (chats.py).
-Soft: the rows go, an image stays in this process's RAM for undo. Hard: no image, nothing left in the file, its WAL or its backups.
+Owns: /memory forget in all its forms. Does not own: undoing it (undo.py), erasing single chats (chats.py). Soft: the
+rows go, an image stays in this process's RAM for undo. Hard: no image, nothing left in the file, its WAL or its
+backups.
 """
 
 from __future__ import annotations
@@ -38,22 +40,28 @@ def forget(
     yes: bool = False,
     chats: ChatStore | None = None,
 ) -> Forgotten:
-    """Forget what is named, in whatever status. Pinned facts, and everything hard, need `yes`. `chats` (only hard): erase all chats too.
+    """Forget what is named, in whatever status. Pinned facts, and everything hard, need `yes`. `chats` (only hard):
+    erase all chats too.
 
     Raises RefusedError if a confirmation is missing, UsageError if nothing or too much is named.
     """
     named = [bool(ids), match is not None, entity is not None, doc is not None, session, since is not None, everything]
     if sum(named) != 1:
-        raise UsageError("What should be forgotten?", "ID…, or one of --match, --entity, --doc, --session, --since, --all.")
+        raise UsageError(
+            "What should be forgotten?", "ID…, or one of --match, --entity, --doc, --session, --since, --all."
+        )
     if chats is not None and not hard:
         raise UsageError("--chats goes with --hard.", "mindchat sessions delete ID erases a single chat.")
-    rows = [one(memory, prefix) for prefix in dict.fromkeys(ids)] or _select(memory, match, entity, doc, session, since, everything)
+    rows = [one(memory, prefix) for prefix in dict.fromkeys(ids)] or _select(
+        memory, match, entity, doc, session, since, everything
+    )
     facts = tuple(item(memory, row) for row in rows)
     if dry_run:
         return Forgotten(facts, dry_run=True, hard=hard, everything=everything, project=memory.project)
     if hard and everything and not yes:
         raise RefusedError(
-            f'This erases {len(facts)} facts of project "{memory.project}" and cannot be undone.', "Confirm with the project's name, or --yes."
+            f'This erases {len(facts)} facts of project "{memory.project}" and cannot be undone.',
+            "Confirm with the project's name, or --yes.",
         )
     if any(fact.pinned for fact in facts) and not yes:
         raise RefusedError(f"{', '.join(fact.id for fact in facts if fact.pinned)} pinned.", "Unpin, or add --yes.")
@@ -66,11 +74,26 @@ def forget(
         erase(memory.store, "fact_fts")
         left = [*left_over(memory.store.path), *(left_over(chats.store.path) if chats is not None else ())]
     after = memory.store.bytes()
-    return Forgotten(facts, hard=hard, everything=everything, project=memory.project, before=before, after=after, chats=erased, left=tuple(left))
+    return Forgotten(
+        facts,
+        hard=hard,
+        everything=everything,
+        project=memory.project,
+        before=before,
+        after=after,
+        chats=erased,
+        left=tuple(left),
+    )
 
 
 def _select(
-    memory: FactMemory, match: str | None, entity: str | None, doc: str | None, session: bool, since: str | None, everything: bool
+    memory: FactMemory,
+    match: str | None,
+    entity: str | None,
+    doc: str | None,
+    session: bool,
+    since: str | None,
+    everything: bool,
 ) -> list[Any]:
     if everything:
         return [row for scope in ("project", "session") for row in some(memory, status="all", scope=scope)[0]]
@@ -79,7 +102,11 @@ def _select(
 
 def _remove(memory: FactMemory, rows: Sequence[Any], entity: str | None, hard: bool, everything: bool) -> None:
     with memory.store.write() as connection:
-        before, graves = ({}, set()) if hard else (snapshots.image(connection, [row["id"] for row in rows]), snapshots.graves(connection))
+        before, graves = (
+            ({}, set())
+            if hard
+            else (snapshots.image(connection, [row["id"] for row in rows]), snapshots.graves(connection))
+        )
         for row in rows:
             if not (hard and everything):  # a wiped project starts afresh: its documents may be learned again
                 bury(connection, row["scope_id"], row["subject"], row["predicate"], row["object_norm"])
@@ -93,7 +120,9 @@ def _remove(memory: FactMemory, rows: Sequence[Any], entity: str | None, hard: b
         if hard and everything:
             scope = ledger.scope_id(connection, "project", memory.project)
             connection.execute("DELETE FROM tombstone WHERE scope_id=?", (scope,))
-            connection.execute("DELETE FROM event WHERE session_id IN (SELECT id FROM session WHERE scope_id=?)", (scope,))
+            connection.execute(
+                "DELETE FROM event WHERE session_id IN (SELECT id FROM session WHERE scope_id=?)", (scope,)
+            )
         ledger.note(connection, "forget", count=len(rows))
         if hard:
             memory.changes.clear()

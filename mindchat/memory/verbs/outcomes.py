@@ -26,7 +26,10 @@ class Added(Result, frozen=True):
     def render(self, command: str = COMMAND) -> str:
         """What was saved, or the conflict."""
         if self.saved is None:
-            lines = [f"conflict with {c.id} ({clean_line(c.object, 40)}, {plural(c.support, 'source')})." for c in self.conflicts]
+            lines = [
+                f"conflict with {c.id} ({clean_line(c.object, 40)}, {plural(c.support, 'source')})."
+                for c in self.conflicts
+            ]
             return "\n".join([*lines, "  [k]eep both as disputed  [r]eplace  [c]ancel ?"])
         if not self.new:
             return f"known already: {self.saved.id}  {clean_line(self.saved.statement, 66)}"
@@ -94,9 +97,16 @@ class Forgotten(Result, frozen=True):
         if not self.facts and not self.chats:
             return "nothing matched"
         if self.dry_run:
-            lines = [f"would forget {plural(len(self.facts), 'fact')} (dry run)", *(f"  {fact.line()}".rstrip() for fact in self.facts)]
+            lines = [
+                f"would forget {plural(len(self.facts), 'fact')} (dry run)",
+                *(f"  {fact.line()}".rstrip() for fact in self.facts),
+            ]
             return "\n".join(
-                [*lines, "run again without --dry-run" + ("; pinned facts also need --yes" if any(f.pinned for f in self.facts) else "")]
+                [
+                    *lines,
+                    "run again without --dry-run"
+                    + ("; pinned facts also need --yes" if any(f.pinned for f in self.facts) else ""),
+                ]
             )
         if self.hard:
             what = (
@@ -107,10 +117,17 @@ class Forgotten(Result, frozen=True):
             kept = "Documents are untouched." if self.chats is not None else "Chat logs and documents are untouched."
             erased = f" Erased {plural(self.chats, 'chat')}." if self.chats is not None else ""
             done = "removed" if self.left else "erased"
-            return "\n".join([f"{done} {what}, compacted ({size(self.before)} → {size(self.after)}).{erased} {kept}", *self.left])
+            return "\n".join(
+                [f"{done} {what}, compacted ({size(self.before)} → {size(self.after)}).{erased} {kept}", *self.left]
+            )
         if len(self.facts) == 1:
-            return within(f"forgot {self.facts[0].id}. It will not be saved again from the same source.", f"{command} undo")
-        return within(f"forgot {plural(len(self.facts), 'fact')}. They will not be saved again from the same sources.", f"{command} undo")
+            return within(
+                f"forgot {self.facts[0].id}. It will not be saved again from the same source.", f"{command} undo"
+            )
+        return within(
+            f"forgot {plural(len(self.facts), 'fact')}. They will not be saved again from the same sources.",
+            f"{command} undo",
+        )
 
 
 class Undone(Result, frozen=True):
@@ -126,7 +143,10 @@ class Undone(Result, frozen=True):
 
     def render(self, command: str = COMMAND) -> str:
         """One line a change."""
-        return "\n".join([*(f"undone: {change}" for change in self.changes), *([self.note] if self.note else [])]) or "nothing to undo"
+        return (
+            "\n".join([*(f"undone: {change}" for change in self.changes), *([self.note] if self.note else [])])
+            or "nothing to undo"
+        )
 
 
 class Aliased(Result, frozen=True):
@@ -161,7 +181,10 @@ class Imported(Result, frozen=True):
     def render(self, command: str = COMMAND) -> str:
         """Counts."""
         reasons = f" ({', '.join(f'{name} {n}' for name, n in sorted(self.refused.items()))})" if self.refused else ""
-        head = f"{'would import' if self.dry_run else 'imported'} {plural(self.candidates, 'candidate')}, {self.known} known already"
+        head = (
+            f"{'would import' if self.dry_run else 'imported'} {plural(self.candidates, 'candidate')}, {self.known}"
+            " known already"
+        )
         return f"{head}, {sum(self.refused.values())} refused{reasons}\n{command} confirm ID makes one active"
 
 

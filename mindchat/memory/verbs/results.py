@@ -1,4 +1,5 @@
-"""What the memory commands return: frozen values with a text form of at most 80 columns; JSON is msgspec's encoding of the same values.
+"""What the memory commands return: frozen values with a text form of at most 80 columns; JSON is msgspec's encoding of
+the same values.
 
 Owns: the outputs' shapes. Does not own: computing them (verbs.py and its neighbours), colour or markup (cli, tui).
 """
@@ -102,9 +103,15 @@ class Status(Result, frozen=True):
         """Five lines."""
         lines = [
             f'Memory {self.mode} · project "{clean_line(self.project, 40)}" · {self.path} ({size(self.bytes)})',
-            f"  active {self.active}   candidate {self.candidate}   disputed {self.disputed}   stale {self.stale}   pinned {self.pinned}",
-            f"  this session: {self.saved} saved, {self.used} used, {plural(self.skipped, 'search').replace('searchs', 'searches')} skipped "
-            f"({self.wrong} of {self.audited} audited wrong)",
+            (
+                f"  active {self.active}   candidate {self.candidate}   disputed {self.disputed}   stale {self.stale}  "
+                f" pinned {self.pinned}"
+            ),
+            (
+                f"  this session: {self.saved} saved, {self.used} used,"
+                f" {plural(self.skipped, 'search').replace('searchs', 'searches')} skipped ({self.wrong} of"
+                f" {self.audited} audited wrong)"
+            ),
             f"  {command} list · why · forget · off",
         ]
         return "\n".join([*lines, *self.notices])
@@ -136,10 +143,21 @@ class Listing(Result, frozen=True):
         for fact in self.facts:
             mark = fact.id + ("*" if fact.pinned else "")
             sure = "user" if fact.kind == "user" else f"{fact.confidence:.2f}"
-            line = f"{mark:<8} {sure:<4} {fact.used:>4}   {clean_line(fact.statement, width):<{width}}  {clean_line(fact.source, 14)}"
+            line = (
+                f"{mark:<8} {sure:<4} {fact.used:>4}   {clean_line(fact.statement, width):<{width}} "
+                f" {clean_line(fact.source, 14)}"
+            )
             lines.append(clean_line_keep(line))
-        tail = f"{len(self.facts)} of {self.total} ({self.what})" + (" · * pinned" if any(fact.pinned for fact in self.facts) else "")
-        return "\n".join([*lines, tail + (f" · next: {command} {self.verb} -n {len(self.facts)} --after {self.after}" if self.after else "")])
+        tail = f"{len(self.facts)} of {self.total} ({self.what})" + (
+            " · * pinned" if any(fact.pinned for fact in self.facts) else ""
+        )
+        return "\n".join(
+            [
+                *lines,
+                tail
+                + (f" · next: {command} {self.verb} -n {len(self.facts)} --after {self.after}" if self.after else ""),
+            ]
+        )
 
 
 def clean_line_keep(line: str) -> str:
@@ -198,9 +216,15 @@ class Shown(Result, frozen=True):
         sure = f"{fact.confidence:.2f} ({'calibrated' if self.calibrated else 'not calibrated'})"
         lines = [
             f"{fact.id}  {fact.statement}",
-            f"  status {fact.status}   confidence {sure}   support {plural(fact.support, 'source')}   scope {fact.scope}",
-            f"  saved {moment(fact.recorded_at)}   used {fact.used}×{f', last {moment(self.last_used_at)}' if self.last_used_at else ''}"
-            f"   valid: {_valid(self.valid_from, self.valid_to)}",
+            (
+                f"  status {fact.status}   confidence {sure}   support {plural(fact.support, 'source')}   scope"
+                f" {fact.scope}"
+            ),
+            (
+                f"  saved {moment(fact.recorded_at)}   used"
+                f" {fact.used}×{f', last {moment(self.last_used_at)}' if self.last_used_at else ''}   valid:"
+                f" {_valid(self.valid_from, self.valid_to)}"
+            ),
         ]
         if best is not None and best.document is not None:
             kind = ("none", "after folding", "exact")[best.grounding]
@@ -217,7 +241,10 @@ class Shown(Result, frozen=True):
         if self.superseded:
             lines += [
                 "  former values",
-                *(f"    {item.id} {clean_line(item.object, 50)} (until {moment(item.closed_at)})" for item in self.superseded),
+                *(
+                    f"    {item.id} {clean_line(item.object, 50)} (until {moment(item.closed_at)})"
+                    for item in self.superseded
+                ),
             ]
         lines.append("  history  " + " · ".join(f"{note.at[11:16]} {note.what}" for note in self.history))
         return "\n".join(lines)
@@ -299,13 +326,21 @@ class Stats(Result, frozen=True):
 
     def render(self, command: str = COMMAND) -> str:
         """Four lines."""
-        reasons = ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in sorted(self.dropped.items(), key=lambda item: -item[1]))
+        reasons = ", ".join(
+            f"{name.replace('_', ' ')} {n}" for name, n in sorted(self.dropped.items(), key=lambda item: -item[1])
+        )
         per = f" ({self.verified / self.saved:.1f} per saved fact)" if self.saved else ""
-        times = [(f"lookup {_ms(self.lookup_ms)} p95"), f"write {_ms(self.write_ms)} p95", f"verify {_number(self.verify_s)} s p95"]
+        times = [
+            f"lookup {_ms(self.lookup_ms)} p95",
+            f"write {_ms(self.write_ms)} p95",
+            f"verify {_number(self.verify_s)} s p95",
+        ]
         return "\n".join(
             [
-                f"hops {self.hops} · memory hit {self._share(self.hits)} · searches skipped {self._share(self.skipped)} · "
-                f"audited {self.audited}, wrong {self.wrong}",
+                (
+                    f"hops {self.hops} · memory hit {self._share(self.hits)} · searches skipped"
+                    f" {self._share(self.skipped)} · audited {self.audited}, wrong {self.wrong}"
+                ),
                 f"saved {self.saved} · dropped {sum(self.dropped.values())}" + (f" ({reasons})" if reasons else ""),
                 f"extra model passes {self.verified}{per}",
                 f"time: {' · '.join(times)}",

@@ -55,7 +55,9 @@ def item(memory: FactMemory, row: Any) -> Item:
 
 
 def _visible(memory: FactMemory, scope: str | None) -> tuple[str, list[str]]:
-    """SQL and parameters of the scopes that a command sees: its session, project and the global one. "all" is every project."""
+    """SQL and parameters of the scopes that a command sees: its session, project and the global one. "all" is every
+    project.
+    """
     if scope == "all":
         return "1", []
     if scope is not None and scope not in SCOPES:
@@ -68,9 +70,14 @@ def one(memory: FactMemory, prefix: str) -> Any:
     """The row of a visible fact by any unique prefix of at least three characters. Raises UsageError, NotFoundError."""
     wanted = prefix.strip().lower().rstrip("*")
     if len(wanted) < 3:
-        raise UsageError(f"{clean_line(prefix, 20)!r} is too short for an id.", "Give at least three characters; /memory list shows ids.")
+        raise UsageError(
+            f"{clean_line(prefix, 20)!r} is too short for an id.",
+            "Give at least three characters; /memory list shows ids.",
+        )
     where, parameters = _visible(memory, None)
-    rows = memory.store.rows(f"{COLUMNS} WHERE {where} AND substr(f.uid, 1, ?)=? LIMIT 2", [*parameters, len(wanted), wanted])
+    rows = memory.store.rows(
+        f"{COLUMNS} WHERE {where} AND substr(f.uid, 1, ?)=? LIMIT 2", [*parameters, len(wanted), wanted]
+    )
     if not rows:
         raise NotFoundError(f"No fact {clean_line(prefix, 20)}.", "/memory list --status all shows every id.")
     if len(rows) > 1:
@@ -127,14 +134,19 @@ def some(
             raise UsageError("There is no word to search for.", "Give a name or a rare word.")
         need("f.id IN (SELECT rowid FROM fact_fts WHERE fact_fts MATCH ?)", query)
     if session:
-        need("f.id IN (SELECT v.fact_id FROM evidence v JOIN session n ON n.id=v.session_id WHERE n.uid=?)", memory.session)
+        need(
+            "f.id IN (SELECT v.fact_id FROM evidence v JOIN session n ON n.id=v.session_id WHERE n.uid=?)",
+            memory.session,
+        )
     if since is not None:
         need("f.recorded_at >= ?", ago(since))
     total = int(memory.store.value(f"SELECT count(*) FROM ({COLUMNS} WHERE {' AND '.join(conditions)})", parameters))
     return _page(memory, conditions, parameters, sort, limit, after), total
 
 
-def _page(memory: FactMemory, conditions: Sequence[str], parameters: Sequence[Any], sort: str, limit: int, after: str | None) -> list[Any]:
+def _page(
+    memory: FactMemory, conditions: Sequence[str], parameters: Sequence[Any], sort: str, limit: int, after: str | None
+) -> list[Any]:
     if sort not in _ORDER:
         raise UsageError(f"{sort!r} is no order.", f"One of {', '.join(_ORDER)}.")
     rows = memory.store.rows(f"{COLUMNS} WHERE {' AND '.join(conditions)} ORDER BY {_ORDER[sort]}", parameters)

@@ -19,22 +19,42 @@ _STALE_DAYS = "30d"
 
 
 def doctor(memory: FactMemory, *, fix: bool = False) -> Diagnosis:
-    """Check schema, integrity, foreign keys, full text and orphans; with `fix`, rebuild and remove what is broken or long stale."""
+    """Check schema, integrity, foreign keys, full text and orphans; with `fix`, rebuild and remove what is broken or
+    long stale.
+    """
     store = memory.store
     found: list[Finding] = [Finding("warn", notice) for notice in store.notices]
     broken = [*_integrity(memory), *_index(memory, fix), *_orphans(memory, fix)]
-    found += broken or [Finding("ok", f"schema {len(MEMORY.files)} (current), integrity, foreign keys, FTS index, triggers")]
+    found += broken or [
+        Finding("ok", f"schema {len(MEMORY.files)} (current), integrity, foreign keys, FTS index, triggers")
+    ]
     version = ".".join(map(str, sqlite3.sqlite_version_info))
     if wal_reset_bug():
-        found.append(Finding("warn", f"SQLite {version} has the WAL-reset bug: writers are serialised.", "pip install 'mindchat[sqlite]'"))
+        found.append(
+            Finding(
+                "warn",
+                f"SQLite {version} has the WAL-reset bug: writers are serialised.",
+                "pip install 'mindchat[sqlite]'",
+            )
+        )
     else:
         found.append(Finding("ok", f"SQLite {version}"))
     if store.path is not None and network_filesystem(store.path.parent.resolve()):
-        found.append(Finding("warn", "memory.db is on a network file system: it runs without WAL.", "set MINDCHAT_HOME to a local folder"))
+        found.append(
+            Finding(
+                "warn",
+                "memory.db is on a network file system: it runs without WAL.",
+                "set MINDCHAT_HOME to a local folder",
+            )
+        )
     found += _stale(memory, fix)
     if memory.calibration is None:
         found.append(
-            Finding("info", f"no calibration for {memory.model or 'this model'}: the conservative rule applies", "mindchat calibrate memory")
+            Finding(
+                "info",
+                f"no calibration for {memory.model or 'this model'}: the conservative rule applies",
+                "mindchat calibrate memory",
+            )
         )
     else:
         c = memory.calibration
@@ -73,7 +93,12 @@ def _index(memory: FactMemory, fix: bool) -> list[Finding]:
 
 def _orphans(memory: FactMemory, fix: bool) -> list[Finding]:
     orphans = [row["id"] for row in memory.store.rows(_ORPHANS)]
-    naked = [row["id"] for row in memory.store.rows("SELECT id FROM fact f WHERE NOT EXISTS(SELECT 1 FROM evidence WHERE fact_id=f.id)")]
+    naked = [
+        row["id"]
+        for row in memory.store.rows(
+            "SELECT id FROM fact f WHERE NOT EXISTS(SELECT 1 FROM evidence WHERE fact_id=f.id)"
+        )
+    ]
     if not orphans and not naked:
         return []
     if fix:
@@ -81,16 +106,35 @@ def _orphans(memory: FactMemory, fix: bool) -> list[Finding]:
             forget_rows(connection, naked)
             for entity in orphans:
                 drop_orphan(connection, entity)
-        return [Finding("ok", f"removed {plural(len(orphans), 'orphan name')} and {plural(len(naked), 'fact')} without evidence")]
-    return [Finding("bad", f"{plural(len(orphans), 'orphan name')}, {plural(len(naked), 'fact')} without evidence", "mindchat memory doctor --fix")]
+        return [
+            Finding(
+                "ok", f"removed {plural(len(orphans), 'orphan name')} and {plural(len(naked), 'fact')} without evidence"
+            )
+        ]
+    return [
+        Finding(
+            "bad",
+            f"{plural(len(orphans), 'orphan name')}, {plural(len(naked), 'fact')} without evidence",
+            "mindchat memory doctor --fix",
+        )
+    ]
 
 
 def _stale(memory: FactMemory, fix: bool) -> list[Finding]:
     count = memory.store.value("SELECT count(*) FROM fact WHERE status='stale'")
-    old = [row["id"] for row in memory.store.rows("SELECT id FROM fact WHERE status='stale' AND pinned=0 AND closed_at < ?", (ago(_STALE_DAYS),))]
+    old = [
+        row["id"]
+        for row in memory.store.rows(
+            "SELECT id FROM fact WHERE status='stale' AND pinned=0 AND closed_at < ?", (ago(_STALE_DAYS),)
+        )
+    ]
     if fix and old:
         with memory.store.write() as connection:
             forget_rows(connection, old)
         return [Finding("ok", f"removed {plural(len(old), 'fact')} stale for more than 30 days")]
     documents = memory.store.value("SELECT count(DISTINCT document_id) FROM evidence WHERE status='stale'")
-    return [Finding("warn", f"{plural(count, 'stale fact')} from {plural(documents, 'changed document')}")] if count else []
+    return (
+        [Finding("warn", f"{plural(count, 'stale fact')} from {plural(documents, 'changed document')}")]
+        if count
+        else []
+    )

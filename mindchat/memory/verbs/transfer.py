@@ -1,7 +1,8 @@
 """Export and import of facts: JSON lines for machines, Markdown for reading.
 
-Owns: the two file formats. Does not own: what a fact is. A database file is never imported; tombstones are never exported.
-Everything imported arrives as a candidate of the current project and passes every screen, whoever exported it.
+Owns: the two file formats. Does not own: what a fact is. A database file is never imported; tombstones are never
+exported. Everything imported arrives as a candidate of the current project and passes every screen, whoever exported
+it.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def _jsonl(memory: FactMemory, rows: list[Any]) -> str:
     for row in rows:
         shown = item(memory, row)
         sources = tuple(
-            ExportedSource(v["source_type"], v["uri"], v["quote"], v["quote_start"], v["quote_end"]) for v in memory.store.rows(SOURCES, (row["id"],))
+            ExportedSource(v["source_type"], v["uri"], v["quote"], v["quote_start"], v["quote_end"])
+            for v in memory.store.rows(SOURCES, (row["id"],))
         )
         fact = ExportedFact(
             shown.subject,
@@ -129,10 +131,13 @@ def import_(memory: FactMemory, path: Path, *, dry_run: bool = False) -> Importe
         raise UsageError(f"{path.name} is no memory export.", "/memory export FILE.jsonl writes one.") from error
     if header.format != FORMAT or header.version > VERSION:
         raise UsageError(
-            f"{path.name} has format {clean_line(header.format, 30)} {header.version}.", f"This MindChat reads {FORMAT} up to {VERSION}."
+            f"{path.name} has format {clean_line(header.format, 30)} {header.version}.",
+            f"This MindChat reads {FORMAT} up to {VERSION}.",
         )
     refused: Counter[str] = Counter()
-    claims = [claim for line in lines[1 : _MAX_FACTS + 1] if line.strip() and (claim := _claim(line, refused)) is not None]
+    claims = [
+        claim for line in lines[1 : _MAX_FACTS + 1] if line.strip() and (claim := _claim(line, refused)) is not None
+    ]
     return _write(memory, claims, refused, dry_run)
 
 

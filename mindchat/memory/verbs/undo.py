@@ -19,7 +19,9 @@ def remember(memory: FactMemory, change: Change) -> None:
 
 
 def undo(memory: FactMemory, n: int = 1) -> Undone:
-    """Take back the last n memory changes of this session, newest first. What an earlier process saved is found in the audit trail."""
+    """Take back the last n memory changes of this session, newest first. What an earlier process saved is found in the
+    audit trail.
+    """
     done: list[str] = []
     note = ""
     for _ in range(max(1, n)):
@@ -40,8 +42,8 @@ def undo(memory: FactMemory, n: int = 1) -> Undone:
 def _undo_saved(connection: sqlite3.Connection, memory: FactMemory) -> str:
     """Take back the last automatic save of this session, and what it had superseded or disputed."""
     row = connection.execute(
-        "SELECT e.id AS event, f.* FROM event e JOIN session s ON s.id=e.session_id JOIN fact f ON f.id=e.fact_id WHERE e.name='store' AND s.uid=? "
-        "ORDER BY e.id DESC LIMIT 1",
+        "SELECT e.id AS event, f.* FROM event e JOIN session s ON s.id=e.session_id JOIN fact f ON f.id=e.fact_id WHERE"
+        " e.name='store' AND s.uid=? ORDER BY e.id DESC LIMIT 1",
         (memory.session,),
     ).fetchone()
     if row is None:

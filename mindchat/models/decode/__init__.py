@@ -1,4 +1,5 @@
 """Decoding: from logits to text. Greedy steps, samples, scores of given options, stop strings, chat templates.
 
-Owns: which token comes next and which characters it makes. Does not own: the network that gives logits (models.network).
+Owns: which token comes next and which characters it makes. Does not own: the network that gives logits
+(models.network).
 """

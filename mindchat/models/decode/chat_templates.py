@@ -1,8 +1,10 @@
-"""Prompts to token ids: chat templates, an open assistant turn, words kept by id, documents that cannot speak as the template.
+"""Prompts to token ids: chat templates, an open assistant turn, words kept by id, documents that cannot speak as the
+template.
 
 Owns: which characters and ids are sent, and where each comes from. Does not own: wording (prompts), generation (hf).
-How: a template is rendered once per sequence of roles, with place holders for the contents. So no content passes through the template's own
-code, its literal parts are known, and strings in a content that look like control tokens can be kept plain (tokens.Vocabulary.defuse).
+How: a template is rendered once per sequence of roles, with place holders for the contents. So no content passes
+through the template's own code, its literal parts are known, and strings in a content that look like control tokens can
+be kept plain (tokens.Vocabulary.defuse).
 """
 
 from __future__ import annotations
@@ -20,16 +22,29 @@ from mindchat.models.decode.detokenizer import Vocabulary
 from mindchat.values import Kept, Message, Prompt, Role, Segment, Text
 
 PLAIN = (
-    "{% for message in messages %}{% if message['role'] == 'user' %}{{ 'User: ' }}{% elif message['role'] == 'assistant' %}{{ 'Assistant: ' }}"
-    "{% endif %}{{ message['content'] + '\n\n' }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant:' }}{% endif %}"
+    "{% for message in messages %}{% if message['role'] == 'user' %}{{ 'User: ' }}{% elif message['role'] =="
+    " 'assistant' %}{{ 'Assistant: ' }}{% endif %}{{ message['content'] + '\n\n' }}{% endfor %}{% if"
+    " add_generation_prompt %}{{ 'Assistant:' }}{% endif %}"
 )
 """For models that come without a template."""
 PLAIN_STOP = "\nUser:"
 """What ends a turn in the plain template."""
 DATE = "26 Jul 2024"
-"""Llama 3.1's own default for the date in its system turn: the same prompt every day, so prefixes stay shared and runs repeatable."""
+"""Llama 3.1's own default for the date in its system turn: the same prompt every day, so prefixes stay shared and runs
+repeatable.
+"""
 _HOLDER = re.compile("( \n)?\ue000(\\d+)\ue001(\n )?")
-_END_NAMES = ("<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endoftext|>", "<|end|>", "</s>", "<eos>", "<end_of_turn>", "<｜end▁of▁sentence｜>")
+_END_NAMES = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|endoftext|>",
+    "<|end|>",
+    "</s>",
+    "<eos>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+)
 
 
 class Rendered(Struct, frozen=True):
@@ -65,14 +80,18 @@ class ChatFormat:
         self.plain = not getattr(self.tokenizer, "chat_template", None)
         """True if the model brought no template and the plain one is used."""
         self.folds_system = False
-        """True once a conversation's system message had to be put into the first user turn, because the template takes none."""
+        """True once a conversation's system message had to be put into the first user turn, because the template takes
+        none.
+        """
         self._frame = lru_cache(64)(self._make_frame)
         self.render = lru_cache(16)(self._render)
 
     # ── frames: the template's own characters ──
 
     def _make_frame(self, roles: tuple[Role, ...], opened: bool) -> _Frame:
-        """Literals and place holders for these roles; with `opened`, everything after the last holder (the turn's end) is left out."""
+        """Literals and place holders for these roles; with `opened`, everything after the last holder (the turn's end)
+        is left out.
+        """
         contents = [(role, _holder(i)) for i, role in enumerate(roles)]
         problem: Exception | None = None
         for fold in (False, True):
@@ -87,14 +106,17 @@ class ChatFormat:
                 self.folds_system = self.folds_system or fold
                 return _opened(frame) if opened else frame
         raise ModelMissingError(
-            f"The model's chat template cannot write this conversation: {problem or 'it drops a message'}.", "Choose an instruct model."
+            f"The model's chat template cannot write this conversation: {problem or 'it drops a message'}.",
+            "Choose an instruct model.",
         )
 
     def _apply(self, turns: Sequence[tuple[str, str]], *, generate: bool) -> str:
         messages = [{"role": role, "content": content} for role, content in turns]
         options: dict[str, Any] = {"chat_template": PLAIN} if self.plain else {}
         try:
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=generate, date_string=DATE, **options)
+            text = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=generate, date_string=DATE, **options
+            )
         except TemplateError:
             raise
         except Exception as error:  # a template is a stranger's program: it may raise anything
@@ -109,16 +131,26 @@ class ChatFormat:
 
     def end_ids(self) -> frozenset[int]:
         """Ids that end the assistant's turn: known end marks, and the control tokens that this template writes."""
-        literal = "" if self.plain else self._apply([("user", "\ue000"), ("assistant", "\ue000"), ("user", "\ue000")], generate=True)
+        literal = (
+            ""
+            if self.plain
+            else self._apply([("user", "\ue000"), ("assistant", "\ue000"), ("user", "\ue000")], generate=True)
+        )
         added = self.vocabulary.added
-        return frozenset(i for i, t in added.items() if str(t.content) in _END_NAMES or (t.special and str(t.content) in literal))
+        return frozenset(
+            i for i, t in added.items() if str(t.content) in _END_NAMES or (t.special and str(t.content) in literal)
+        )
 
     # ── rendering ──
 
     def _render(self, prompt: Prompt) -> Rendered:
         """The prompt's ids, their origins, and every character sent."""
         messages = prompt.messages
-        opened = bool(messages) and messages[-1].role == "assistant" and any(s.text or isinstance(s, Kept) for s in messages[-1].segments)
+        opened = (
+            bool(messages)
+            and messages[-1].role == "assistant"
+            and any(s.text or isinstance(s, Kept) for s in messages[-1].segments)
+        )
         if messages and messages[-1].role == "assistant" and not opened:
             messages = messages[:-1]
         writer = _Writer(self.vocabulary)
@@ -132,7 +164,9 @@ class ChatFormat:
         return writer.close()
 
     def _segments(self, message: Message, holder: _Holder, last: bool) -> list[Segment]:
-        """The message's segments, trimmed where the template trims; earlier thoughts are left out as thinking models' templates do."""
+        """The message's segments, trimmed where the template trims; earlier thoughts are left out as thinking models'
+        templates do.
+        """
         segments = list(message.segments)
         if message.role == "assistant" and not last and "</think>" in str(self.tokenizer.chat_template):
             text = "".join(segment.text for segment in segments)
@@ -155,7 +189,9 @@ def _with(segment: Text, text: str) -> Text:
 
 
 def _folded(turns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Turns for templates that take no system message or want strict alternation: system goes into the next user turn, equals are joined."""
+    """Turns for templates that take no system message or want strict alternation: system goes into the next user turn,
+    equals are joined.
+    """
     joined: list[tuple[str, str]] = []
     for role, content in turns:
         role = "user" if role == "system" else role
@@ -184,7 +220,9 @@ def _opened(frame: _Frame) -> _Frame:
 
 
 class _Writer:
-    """Collects characters with their origins and encodes them in the longest stretches that are safe to encode together."""
+    """Collects characters with their origins and encodes them in the longest stretches that are safe to encode
+    together.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -214,7 +252,9 @@ class _Writer:
             self._stretch.append((part, origin))
 
     def _kept(self, kept: Kept) -> None:
-        """The ids as far as they write the kept text; a remainder (a token that was cut in the middle) is encoded as text."""
+        """The ids as far as they write the kept text; a remainder (a token that was cut in the middle) is encoded as
+        text.
+        """
         self._flush()
         decoder, at, held = self._vocabulary.detokenizer(), 0, 0
         for count, token in enumerate(kept.ids, 1):
@@ -232,7 +272,9 @@ class _Writer:
             self._plain(kept.text[at:], "reasoning")
 
     def _flush(self) -> None:
-        """Encode the stretch. The first one of a prompt as the tokenizer does; a later one without a dummy space in front."""
+        """Encode the stretch. The first one of a prompt as the tokenizer does; a later one without a dummy space in
+        front.
+        """
         text = "".join(part for part, _ in self._stretch)
         if text:
             ids, starts = self._encode(text)
@@ -248,14 +290,20 @@ class _Writer:
         """Ids and the last character each one covers (for its origin)."""
         tokenizer = self._vocabulary.tokenizer
         if self._ids or not getattr(tokenizer, "is_fast", False):
-            ids = self._vocabulary.after_newline(text) if self._ids else list(tokenizer(text, add_special_tokens=False)["input_ids"])
+            ids = (
+                self._vocabulary.after_newline(text)
+                if self._ids
+                else list(tokenizer(text, add_special_tokens=False)["input_ids"])
+            )
             ends, at = [], 0
             for token in ids:
                 at += max(len(self._vocabulary.literal(token)), 1)
                 ends.append(min(at, len(text)) - 1)
             return ids, ends
         encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return list(encoded["input_ids"]), [min(max(end - 1, start), len(text) - 1) for start, end in encoded["offset_mapping"]]
+        return list(encoded["input_ids"]), [
+            min(max(end - 1, start), len(text) - 1) for start, end in encoded["offset_mapping"]
+        ]
 
     def close(self) -> Rendered:
         """Everything written."""

@@ -1,8 +1,9 @@
 """Token ids to characters, exactly: which characters became final with which token.
 
-Owns: the bytes that each id stands for (byte-level and sentencepiece vocabularies), incremental decoding, encoding of plain text.
-Does not own: chat templates (templates), words (mindchat.word_signals).
-Trap: a tokenizer's own `offset_mapping` and `word_ids` are wrong for some byte-level vocabularies, so neither is used for generated text.
+Owns: the bytes that each id stands for (byte-level and sentencepiece vocabularies), incremental decoding, encoding of
+plain text.
+Does not own: chat templates (templates), words (mindchat.word_signals). Trap: a tokenizer's own `offset_mapping` and
+`word_ids` are wrong for some byte-level vocabularies, so neither is used for generated text.
 """
 
 from __future__ import annotations
@@ -96,7 +97,10 @@ class Vocabulary:
 
     def shown(self, tokens: Sequence[int]) -> list[str]:
         """pieces(), with control tokens by their names: what a person may see of a prompt."""
-        return [self.literal(token) if token in self.special else piece for token, piece in zip(tokens, self.pieces(tokens), strict=True)]
+        return [
+            self.literal(token) if token in self.special else piece
+            for token, piece in zip(tokens, self.pieces(tokens), strict=True)
+        ]
 
     def text(self, tokens: Iterable[int]) -> str:
         """All text of the tokens, as pieces() joined."""
@@ -112,7 +116,9 @@ class Vocabulary:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def continuation(self, text: str) -> list[int]:
-        """Ids of a text that continues something: no dummy prefix; strings that look like special tokens stay plain text."""
+        """Ids of a text that continues something: no dummy prefix; strings that look like special tokens stay plain
+        text.
+        """
         ids: list[int] = []
         for part in self.defuse(text):
             ids += self.after_newline(part) if self._prepends else self._raw(part)
@@ -125,9 +131,15 @@ class Vocabulary:
 
     @cached_property
     def _markers(self) -> re.Pattern[str] | None:
-        """Strings that the tokenizer would turn into control tokens: special ones, and tags that its chat template speaks in."""
+        """Strings that the tokenizer would turn into control tokens: special ones, and tags that its chat template
+        speaks in.
+        """
         template = str(getattr(self.tokenizer, "chat_template", None) or "")
-        names = {str(t.content) for t in self.added.values() if str(t.content).strip() and (t.special or str(t.content) in template)}
+        names = {
+            str(t.content)
+            for t in self.added.values()
+            if str(t.content).strip() and (t.special or str(t.content) in template)
+        }
         names = {name for name in names if len(name) > 1}
         return re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
 

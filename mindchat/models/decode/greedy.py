@@ -1,8 +1,8 @@
 """Greedy decoding: one token a step, its signals, stop strings, constrained choice.
 
-Owns: the loop, what is held back until it is certain, the order of items. Does not own: the prompt, the cache store (hf).
-Off by one, twice: the entropy of token j comes from the distribution that token j was taken from; its attention row is known one step later,
-when token j has been fed. MIND §3.2 Eq 1, 2.
+Owns: the loop, what is held back until it is certain, the order of items. Does not own: the prompt, the cache store
+(hf). Off by one, twice: the entropy of token j comes from the distribution that token j was taken from; its attention
+row is known one step later, when token j has been fed. MIND §3.2 Eq 1, 2.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Trie:
         return all(len(option) == self._depth for option in self._open)
 
     def pick(self, logits: Tensor, ends: Sequence[int]) -> int | None:
-        """The most likely id that continues an option; None: an option is complete, and ending is likelier than going on. logits (V,)."""
+        """The most likely id that continues an option; None: an option is complete, and ending is likelier than going
+        on. logits (V,).
+        """
         next_ids = sorted({option[self._depth] for option in self._open if len(option) > self._depth})
         complete = any(len(option) == self._depth for option in self._open)
         if not next_ids:
@@ -64,7 +66,12 @@ class Greedy:
     """One greedy generation."""
 
     def __init__(
-        self, backbone: Backbone, vocabulary: Vocabulary, ends: frozenset[int], request: Request, options: Sequence[tuple[int, ...]] | None
+        self,
+        backbone: Backbone,
+        vocabulary: Vocabulary,
+        ends: frozenset[int],
+        request: Request,
+        options: Sequence[tuple[int, ...]] | None,
     ) -> None:
         self._backbone, self._ends, self._request = backbone, ends, request
         self._decoder = vocabulary.detokenizer()
@@ -74,7 +81,9 @@ class Greedy:
         self._rows: deque[Attended] = deque()
 
     def run(self, line: Line, logits: Tensor) -> Iterator[StreamItem]:
-        """Tokens and rows in the port's order, then Finished. `logits` (1, V) follow what the line holds; the line grows."""
+        """Tokens and rows in the port's order, then Finished. `logits` (1, V) follow what the line holds; the line
+        grows.
+        """
         tail, first = Tail(self._request.stop), len(line.ids)
         last: Token | None = None
         finish = Finish.LENGTH

@@ -1,7 +1,8 @@
 """Seeded samples: several continuations of one prompt, batched over one shared prefill.
 
-Owns: tempered, truncated sampling and the hidden state at the closing position (SeaKR §3.1). Does not own: the uncertainty computed from
-it (mindchat.word_signals.log_det_gram). Signals of sampled tokens stay those of the raw distribution.
+Owns: tempered, truncated sampling and the hidden state at the closing position (SeaKR §3.1). Does not own: the
+uncertainty computed from it (mindchat.word_signals.log_det_gram). Signals of sampled tokens stay those of the raw
+distribution.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Spread(Struct, frozen=True):
 
 
 def truncated(logits: Tensor, spread: Spread) -> Tensor:
-    """Probabilities (B, V) after temperature, then top-k, then top-p (the smallest set whose mass reaches top_p; never empty)."""
+    """Probabilities (B, V) after temperature, then top-k, then top-p (the smallest set whose mass reaches top_p; never
+    empty).
+    """
     scaled = logits.float() / spread.temperature
     k = min(spread.top_k or scaled.shape[-1], scaled.shape[-1])
     top, index = scaled.topk(k, dim=-1)  # (B, k), descending
@@ -71,7 +74,9 @@ class _Row:
 class Sampler:
     """Draws n continuations in step."""
 
-    def __init__(self, backbone: Backbone, vocabulary: Vocabulary, ends: frozenset[int], request: Request, spread: Spread) -> None:
+    def __init__(
+        self, backbone: Backbone, vocabulary: Vocabulary, ends: frozenset[int], request: Request, spread: Spread
+    ) -> None:
         self._backbone, self._ends, self._request, self._spread = backbone, ends, request, spread
         self._vocabulary = vocabulary
         self._close_id = min(ends) if ends else 0
@@ -97,7 +102,9 @@ class Sampler:
         return [row.draft(attention=self._attention) for row in rows]
 
     def _draw(self, rows: list[_Row], logits: Tensor, generator: torch.Generator, step: int) -> list[int]:
-        """Take one token for each open row; the ids to feed: a finished row gets the end mark, where its hidden state is read."""
+        """Take one token for each open row; the ids to feed: a finished row gets the end mark, where its hidden state
+        is read.
+        """
         drawn = torch.multinomial(truncated(logits, self._spread).cpu(), 1, generator=generator)[:, 0]
         logprobs, entropies = logprob_and_entropy(logits, drawn.to(logits.device))
         feed = []
@@ -114,7 +121,9 @@ class Sampler:
         return feed
 
     def _feed(self, rows: list[_Row], feed: list[int], kv: KV, first: int, step: int) -> Tensor:
-        """Feed one token to every row: logits (n, V); collects hidden states of rows that just ended, and attention rows."""
+        """Feed one token to every row: logits (n, V); collects hidden states of rows that just ended, and attention
+        rows.
+        """
         ids = torch.tensor(feed, device=self._backbone.device)[:, None]
         if self._hidden and any(row.finish is not None and row.hidden is None for row in rows):
             logits, states = self._backbone.middle(ids, kv)

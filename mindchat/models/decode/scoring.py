@@ -1,6 +1,7 @@
 """Scoring without generating: options as continuations, and whom a span of a draft attends to.
 
-Owns: the batched pass over options, the attention pieces (DRAGIN's QFS). Does not own: what is done with them (policies).
+Owns: the batched pass over options, the attention pieces (DRAGIN's QFS). Does not own: what is done with them
+(policies).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ BATCH = 8
 """Options scored at once: each needs its own copy of the shared prefix."""
 
 
-def score_options(backbone: Backbone, kv: KV, logits: Tensor, options: Sequence[Sequence[int]], cancel: Cancel) -> list[float]:
+def score_options(
+    backbone: Backbone, kv: KV, logits: Tensor, options: Sequence[Sequence[int]], cancel: Cancel
+) -> list[float]:
     """Sum of log-probabilities of each option's ids behind the prefix that kv holds; logits (1, V) follow that prefix."""
     first = log_probabilities(logits)[0]  # (V,)
     totals = [float(first[option[0]]) if option else 0.0 for option in options]
@@ -42,7 +45,9 @@ def score_options(backbone: Backbone, kv: KV, logits: Tensor, options: Sequence[
 
 
 def span_attention(backbone: Backbone, line: Line, span: Sequence[int], cancel: Cancel) -> list[float]:
-    """Attention paid by the span's tokens, fed one by one behind the line, to each position before the span; mean over the span."""
+    """Attention paid by the span's tokens, fed one by one behind the line, to each position before the span; mean over
+    the span.
+    """
     before = len(line.ids)
     total = torch.zeros(before)
     for token in span:

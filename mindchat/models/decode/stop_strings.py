@@ -39,11 +39,15 @@ class Tail:
 
     def _certain(self) -> int:
         """Characters that cannot be the beginning of a stop string any more."""
-        longest = max((size for stop in self._stop for size in range(1, len(stop)) if self._text.endswith(stop[:size])), default=0)
+        longest = max(
+            (size for stop in self._stop for size in range(1, len(stop)) if self._text.endswith(stop[:size])), default=0
+        )
         return len(self._text) - longest
 
     def _release(self, certain: int, cut: bool = False) -> list[Token]:
-        """Tokens within the first `certain` characters; with `cut` the one across the border is shortened and the rest dropped."""
+        """Tokens within the first `certain` characters; with `cut` the one across the border is shortened and the rest
+        dropped.
+        """
         out, at = [], 0
         while self._held and at + len(self._held[0].text) <= certain and not (cut and at == certain):
             at += len(self._held[0].text)

@@ -111,14 +111,22 @@ def resolve(name: str) -> Reference:
     if wanted and (found := _local(wanted)):
         return found
     if _REPOSITORY.fullmatch(wanted) and not wanted.lower().endswith(".gguf"):
-        same = (entry for entry in catalogue().values() if isinstance(entry.source, Hub) and entry.source.repo.lower() == wanted.lower())
+        same = (
+            entry
+            for entry in catalogue().values()
+            if isinstance(entry.source, Hub) and entry.source.repo.lower() == wanted.lower()
+        )
         known = next(same, None)
         return _known(known) if known else Reference(wanted.replace("/", "--"), "hub", None, None, wanted)
     raise _unknown(wanted)
 
 
 def _known(entry: Entry) -> Reference:
-    return Reference(entry.id, "hub", entry, None, entry.source.repo) if isinstance(entry.source, Hub) else Reference(entry.id, "wheels", entry)
+    return (
+        Reference(entry.id, "hub", entry, None, entry.source.repo)
+        if isinstance(entry.source, Hub)
+        else Reference(entry.id, "wheels", entry)
+    )
 
 
 def _local(wanted: str) -> Reference | None:
@@ -133,9 +141,15 @@ def _local(wanted: str) -> Reference | None:
     if path.is_file():
         if path.suffix.lower() == ".gguf":
             return Reference(path.stem, "gguf", None, path)
-        raise UsageError(f"{clean_line(str(path))} is not a model.", "A model is a folder with config.json and weights, or a .gguf file.")
+        raise UsageError(
+            f"{clean_line(str(path))} is not a model.",
+            "A model is a folder with config.json and weights, or a .gguf file.",
+        )
     if not (path / "config.json").is_file():
-        raise UsageError(f"The folder {clean_line(str(path))} holds no model.", "It needs config.json, *.safetensors and the tokenizer's files.")
+        raise UsageError(
+            f"The folder {clean_line(str(path))} holds no model.",
+            "It needs config.json, *.safetensors and the tokenizer's files.",
+        )
     return Reference(path.name, "folder", None, path)
 
 

@@ -1,11 +1,11 @@
 """GGUF to a safetensors folder, once: what takes a minute to unpack is then read in a second.
 
-Owns: the conversion. Does not own: its marker file (manifest), where folders stand (store), fetching (download), loading (hf).
-The work runs in a child process: it can be stopped at any moment, its memory goes back to the system, and torch's imports and
-progress bars stay out of the caller. A folder appears under its final name only when every byte is written.
-Weights are stored in fp32: dequantised values do not survive bf16 or fp16 unchanged (largest change measured on the 4-bit files:
-0.031 and 0.002), and fp32 is the default arithmetic. `save_pretrained` refuses a model that came from a GGUF, so the model is
-rebuilt from its config and takes over the very tensors.
+Owns: the conversion. Does not own: its marker file (manifest), where folders stand (store), fetching (download),
+loading (hf). The work runs in a child process: it can be stopped at any moment, its memory goes back to the system, and
+torch's imports and progress bars stay out of the caller. A folder appears under its final name only when every byte is
+written. Weights are stored in fp32: dequantised values do not survive bf16 or fp16 unchanged (largest change measured
+on the 4-bit files: 0.031 and 0.002), and fp32 is the default arithmetic. `save_pretrained` refuses a model that came
+from a GGUF, so the model is rebuilt from its config and takes over the very tensors.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class ConvertProgress(Struct, frozen=True):
 
 
 def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[ConvertProgress]:
-    """Convert `gguf` into the folder `target` (replaced if it exists); an item every TICK seconds, the last one has step "done".
+    """Convert `gguf` into the folder `target` (replaced if it exists); an item every TICK seconds, the last one has
+    step "done".
 
-    Closing the iterator stops the child and leaves nothing behind. The caller holds the model's lock.
-    Raises ModelMissingError (no such file), ModelTooLargeError (the child ran out of memory), MindChatError (unreadable GGUF).
+    Closing the iterator stops the child and leaves nothing behind. The caller holds the model's lock. Raises
+    ModelMissingError (no such file), ModelTooLargeError (the child ran out of memory), MindChatError (unreadable GGUF).
     """
     if not gguf.is_file():
         raise ModelMissingError(f"There is no file {gguf}.", "Check the path.")
@@ -64,7 +65,9 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
         for step in _run_child(gguf, scratch, name, sha256):
             yield ConvertProgress(step, STEPS.index(step), len(STEPS) - 1, time.monotonic() - started)
         if read_manifest(scratch) is None:
-            raise MindChatError(f"Converting {gguf.name} left an incomplete folder.", "Try again; if it repeats, the disk may be full.")
+            raise MindChatError(
+                f"Converting {gguf.name} left an incomplete folder.", "Try again; if it repeats, the disk may be full."
+            )
         _swap(scratch, target)
     finally:
         for folder in (scratch, _alone(scratch)):
@@ -73,7 +76,9 @@ def convert(gguf: Path, target: Path, *, name: str, sha256: str) -> Iterator[Con
 
 
 def _alone(scratch: Path) -> Path:
-    """A folder in which the GGUF file stands alone: transformers takes configuration, tokenizer and template from whatever lies beside it."""
+    """A folder in which the GGUF file stands alone: transformers takes configuration, tokenizer and template from
+    whatever lies beside it.
+    """
     return scratch.with_name(f"{scratch.name}.source")
 
 
@@ -115,7 +120,10 @@ def _explain(code: int, complaints: str, gguf: Path) -> MindChatError:
     lines = [line for line in clean(complaints).splitlines() if line.strip()]
     reason = lines[-1].strip()[:300] if lines else f"exit status {code}"
     if code in (-9, 137) or any(mark in complaints for mark in damage.MEMORY):
-        return ModelTooLargeError(f"{gguf.name} does not fit into memory while it is unpacked.", "Close other programs, or choose a smaller model.")
+        return ModelTooLargeError(
+            f"{gguf.name} does not fit into memory while it is unpacked.",
+            "Close other programs, or choose a smaller model.",
+        )
     if "No space left" in complaints or "os error 28" in complaints:
         return MindChatError(f"The disk is full: {reason}.", "Free some space, then try again.")
     hint = "The file may be damaged, or of an architecture that transformers does not read."
@@ -132,7 +140,8 @@ def _swap(scratch: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-# ── the child ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the child
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _say(step: str) -> None:
@@ -165,7 +174,9 @@ def _work(gguf: Path, target: Path, name: str, sha256: str) -> None:
         "local_files_only": True,
         "trust_remote_code": False,
     }
-    model, loading = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32, output_loading_info=True)
+    model, loading = transformers.AutoModelForCausalLM.from_pretrained(
+        **source, dtype=torch.float32, output_loading_info=True
+    )
     damage.require_all(loading)
     _say(STEPS[1])
     tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
@@ -199,14 +210,17 @@ def _rebuild(model: Any, name: str) -> Any:
     with torch.device("meta"):
         twin = type(model)(config)
     twin.load_state_dict(model.state_dict(), assign=True)
-    # assign=True gives embedding and head one tensor each; where the file has only one matrix they are one parameter again.
+    # assign=True gives embedding and head one tensor each; where the file has only one matrix they are one parameter
+    # again.
     twin.tie_weights()
     twin.generation_config = model.generation_config
     return twin
 
 
 def _leave_with_parent() -> None:
-    """End when the parent does, however it ends: an orphan would go on writing into a folder that the next pull makes anew."""
+    """End when the parent does, however it ends: an orphan would go on writing into a folder that the next pull makes
+    anew.
+    """
     # the descriptor, not sys.stdin: a thread that waits inside a buffered reader makes the interpreter abort at its end
     while os.read(0, 1):  # returns nothing when the parent's end of the pipe is closed
         pass

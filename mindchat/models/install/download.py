@@ -1,6 +1,7 @@
 """Bytes from a URL to a file that is either whole or visibly unfinished.
 
-Owns: resumable download (`.part` files, HTTP ranges), hashes, disk preflight, rate and ETA, the progress value of a pull.
+Owns: resumable download (`.part` files, HTTP ranges), hashes, disk preflight, rate and ETA, the progress value of a
+pull.
 Does not own: which URLs (registry, hub) and what happens to the files (store).
 """
 
@@ -104,16 +105,21 @@ def disk_error(error: OSError, path: Path, needed: int) -> DownloadError:
     """What to tell people when writing failed."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DownloadError(
-            f"The disk is full: {path} needs {megabytes(needed)}.", "What was fetched is kept; free some space and pull again, it goes on from there."
+            f"The disk is full: {path} needs {megabytes(needed)}.",
+            "What was fetched is kept; free some space and pull again, it goes on from there.",
         )
-    return DownloadError(f"{path} cannot be written: {error.strerror or error}.", "Check the folder's permissions, or set paths.models.")
+    return DownloadError(
+        f"{path} cannot be written: {error.strerror or error}.", "Check the folder's permissions, or set paths.models."
+    )
 
 
 def fetch(client: httpx2.Client, remote: Remote, target: Path) -> Iterator[int]:
-    """Download into `target`; yields the bytes held so far, at least every TICK seconds. A whole `target` is taken as it is.
+    """Download into `target`; yields the bytes held so far, at least every TICK seconds. A whole `target` is taken as
+    it is.
 
-    Bytes gather in `target.part`; an earlier part is continued. The file gets its name only after size and hash are right; a continued
-    part whose hash is wrong is fetched anew once. Raises DownloadError. Closing the iterator keeps the part for next time.
+    Bytes gather in `target.part`; an earlier part is continued. The file gets its name only after size and hash are
+    right; a continued part whose hash is wrong is fetched anew once. Raises DownloadError. Closing the iterator keeps
+    the part for next time.
     """
     if target.is_file():
         yield target.stat().st_size
@@ -126,7 +132,10 @@ def fetch(client: httpx2.Client, remote: Remote, target: Path) -> Iterator[int]:
         yield from _fill(client, remote, part)
     if not _whole(part, remote):
         part.unlink()
-        raise DownloadError(f"{remote.name} arrived with other bytes than expected.", "Try again; if it repeats, the registry serves another file.")
+        raise DownloadError(
+            f"{remote.name} arrived with other bytes than expected.",
+            "Try again; if it repeats, the registry serves another file.",
+        )
     settle(part)
     os.replace(part, target)
 
@@ -153,7 +162,9 @@ def _fill(client: httpx2.Client, remote: Remote, part: Path) -> Iterator[int]:
             grown = (part.stat().st_size if part.is_file() else 0) > held
             idle = 0 if grown else idle + 1
             if idle >= (2 if isinstance(error, httpx2.ConnectError) else ATTEMPTS):
-                raise DownloadError(f"{remote.name} cannot be fetched: {clean_line(str(error), 200) or type(error).__name__}.", _AGAIN) from error
+                raise DownloadError(
+                    f"{remote.name} cannot be fetched: {clean_line(str(error), 200) or type(error).__name__}.", _AGAIN
+                ) from error
         except OSError as error:
             raise disk_error(error, part, remote.size or held) from error
         yield from _pause(idle, held)
@@ -211,7 +222,8 @@ def _receive(response: httpx2.Response, remote: Remote, part: Path, held: int) -
     if most and held > most:
         part.unlink()
         raise DownloadError(
-            f"{remote.name} does not end where it should: more than {megabytes(most)} arrive.", "Try again; if it repeats, do not trust that server."
+            f"{remote.name} does not end where it should: more than {megabytes(most)} arrive.",
+            "Try again; if it repeats, do not trust that server.",
         )
     yield held
 

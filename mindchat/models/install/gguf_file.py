@@ -21,7 +21,8 @@ def parameters_of(gguf: Path) -> int:
         return sum(int(tensor.n_elements) for tensor in library.GGUFReader(gguf).tensors)
     except (ValueError, KeyError, IndexError, OSError, OverflowError, MemoryError) as error:
         raise MindChatError(
-            f"{gguf.name} is not a readable GGUF file ({clean_line(str(error), 120)}).", "It may be damaged or unfinished: fetch it again."
+            f"{gguf.name} is not a readable GGUF file ({clean_line(str(error), 120)}).",
+            "It may be damaged or unfinished: fetch it again.",
         ) from error
 
 

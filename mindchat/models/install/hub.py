@@ -1,8 +1,9 @@
 """What a repository of the model hub holds, and which of its files a model needs.
 
-Owns: listing a repository at one revision, choosing files (safetensors weights, config, tokenizer; never pickles), the licence its
-maker states. Does not own: downloading (download) and loading (hf). Endpoint, token and their environment variables are
-huggingface_hub's own; its downloader is not used, because a pull must be cancellable and show one progress for all files.
+Owns: listing a repository at one revision, choosing files (safetensors weights, config, tokenizer; never pickles), the
+licence its maker states. Does not own: downloading (download) and loading (hf). Endpoint, token and their environment
+variables are huggingface_hub's own; its downloader is not used, because a pull must be cancellable and show one
+progress for all files.
 """
 
 from __future__ import annotations
@@ -23,7 +24,17 @@ from mindchat.text.clean import clean_line
 if TYPE_CHECKING:
     import httpx2
 
-_WANTED = ("*.safetensors", "*.json", "*.model", "*.jinja", "merges.txt", "vocab.txt", "LICENSE*", "NOTICE*", "USE_POLICY*")
+_WANTED = (
+    "*.safetensors",
+    "*.json",
+    "*.model",
+    "*.jinja",
+    "merges.txt",
+    "vocab.txt",
+    "LICENSE*",
+    "NOTICE*",
+    "USE_POLICY*",
+)
 MOST = 32 << 20
 """Bytes of the hub's answer about a repository."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
@@ -41,7 +52,9 @@ class _File(Struct, frozen=True):
 
 
 class _Told(Struct, frozen=True):
-    """What is read of the hub's answer. The revision becomes a folder's name, so it must be a commit and cannot be a path."""
+    """What is read of the hub's answer. The revision becomes a folder's name, so it must be a commit and cannot be a
+    path.
+    """
 
     sha: Annotated[str, Meta(pattern="^[0-9a-f]{4,64}\\Z")]
     siblings: tuple[_File, ...]
@@ -73,12 +86,17 @@ def _user_is_offline() -> bool:
 
 
 def list_files(client: httpx2.Client, repo: str) -> Listing:
-    """Ask the hub. Raises DownloadError (no connection, no access), UsageError (no such repository, nothing usable in it)."""
+    """Ask the hub. Raises DownloadError (no connection, no access), UsageError (no such repository, nothing usable in
+    it).
+    """
     import httpx2
     from huggingface_hub import constants, get_token, hf_hub_url
 
     if _user_is_offline():
-        raise DownloadError(f"{repo} is not on this machine, and HF_HUB_OFFLINE is set.", "Unset it to pull, or name a folder or a .gguf file.")
+        raise DownloadError(
+            f"{repo} is not on this machine, and HF_HUB_OFFLINE is set.",
+            "Unset it to pull, or name a folder or a .gguf file.",
+        )
     token = get_token()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
@@ -86,22 +104,29 @@ def list_files(client: httpx2.Client, repo: str) -> Listing:
     except httpx2.HTTPError as error:
         raise DownloadError(
             f"The model hub cannot be reached: {clean_line(str(error), 160) or type(error).__name__}.",
-            "Check the network; models from the package registry (`mindchat models list`), folders and .gguf files work without the hub.",
+            "Check the network; models from the package registry (`mindchat models list`), folders and .gguf files work"
+            " without the hub.",
         ) from error
     if status != 200:
         raise _refused(repo, status)
     try:
         told = msgspec.json.decode(body, type=_Told)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DownloadError(f"The hub's answer about {repo} makes no sense.", "Check HF_ENDPOINT, or try again later.") from error
-    chosen = tuple(_remote(item, hf_hub_url(repo, item.rfilename, revision=told.sha), headers) for item in _choose(told.siblings))
+        raise DownloadError(
+            f"The hub's answer about {repo} makes no sense.", "Check HF_ENDPOINT, or try again later."
+        ) from error
+    chosen = tuple(
+        _remote(item, hf_hub_url(repo, item.rfilename, revision=told.sha), headers) for item in _choose(told.siblings)
+    )
     return _usable(Listing(repo, told.sha, chosen, _licence(told.cardData or {})))
 
 
 def _ask(client: httpx2.Client, url: str, headers: dict[str, str]) -> tuple[int, bytes]:
     """Status and body. Raises DownloadError for a body without end, and what the client raises."""
     body = bytearray()
-    with client.stream("GET", url, params={"blobs": "true"}, headers={**headers, "Accept-Encoding": "identity"}) as response:
+    with client.stream(
+        "GET", url, params={"blobs": "true"}, headers={**headers, "Accept-Encoding": "identity"}
+    ) as response:
         for block in response.iter_bytes():
             body += block
             if len(body) > MOST:

@@ -1,9 +1,10 @@
 """The marker file of an installed model: which bytes it was made from, and what belongs to it.
 
-Owns: `mindchat.json` in a model folder, the question whether such a folder is complete, and whether its files still hold the bytes that were
-installed. Does not own: who writes the rest of the folder (convert, hub) and where it stands (store).
-A file is read for its hash only if its size, time or inode differ from the last check, so a load of checked files reads nothing twice. A
-folder that an older version installed has no hashes; what it holds at its first check counts as what was installed.
+Owns: `mindchat.json` in a model folder, the question whether such a folder is complete, and whether its files still
+hold the bytes that were installed. Does not own: who writes the rest of the folder (convert, hub) and where it stands
+(store). A file is read for its hash only if its size, time or inode differ from the last check, so a load of checked
+files reads nothing twice. A folder that an older version installed has no hashes; what it holds at its first check
+counts as what was installed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ CONVERTER = 1
 MARKER = "mindchat.json"
 _PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]{0,199}", re.ASCII)
 PACK = "weights.pack"
-"""Copies of the weights in fewer bytes (packed); a safetensors file whose name keeps it apart from the weights, which are found by their suffix."""
+"""Copies of the weights in fewer bytes (packed); a safetensors file whose name keeps it apart from the weights, which
+are found by their suffix.
+"""
 
 
 class Checked(Struct, frozen=True):
@@ -64,7 +67,9 @@ class Manifest(Struct, frozen=True):
 
 
 def is_plain(name: str) -> bool:
-    """Whether this names a file inside a folder and nothing else: no path, no hidden file, no sign that a terminal or a shell would obey."""
+    """Whether this names a file inside a folder and nothing else: no path, no hidden file, no sign that a terminal or a
+    shell would obey.
+    """
     return _PLAIN.fullmatch(name) is not None
 
 
@@ -72,7 +77,9 @@ def read_manifest(folder: Path) -> Manifest | None:
     """The folder's manifest, or None if the folder is not complete or was made by another version of the converter."""
     try:
         manifest = msgspec.json.decode((folder / MARKER).read_bytes(), type=Manifest)
-        complete = all(map(is_plain, manifest.files)) and all((folder / name).stat().st_size == size for name, size in manifest.files.items())
+        complete = all(map(is_plain, manifest.files)) and all(
+            (folder / name).stat().st_size == size for name, size in manifest.files.items()
+        )
     except (OSError, msgspec.MsgspecError):
         return None
     return manifest if complete and manifest.converter == CONVERTER else None
@@ -97,7 +104,9 @@ def require_sound(folder: Path, name: str) -> None:
 
 
 def damaged(folder: Path, *, again: bool = False) -> tuple[str, ...]:
-    """The files whose bytes differ from the installed ones. `again`: read all of them, also those that seem untouched since the last check."""
+    """The files whose bytes differ from the installed ones. `again`: read all of them, also those that seem untouched
+    since the last check.
+    """
     manifest = read_manifest(folder)
     if manifest is None:
         return ()

@@ -1,8 +1,10 @@
 """How much memory a model will need, before it is loaded, and whether it fits.
 
-Owns: the shape of a model (from the catalogue, or from the headers of its files, without torch), the estimate, the memory that is free,
-the choice of window and arithmetic that fit. Does not own: loading (hf), the shapes of unpacked GGUF files (convert).
-Estimate, in bytes: parameters × bytes each  +  2 × layers × kv_heads × head_dim × bytes × tokens  +  cached prompts  +  a constant.
+Owns: the shape of a model (from the catalogue, or from the headers of its files, without torch), the estimate, the
+memory that is free, the choice of window and arithmetic that fit. Does not own: loading (hf), the shapes of unpacked
+GGUF files (convert).
+Estimate, in bytes: parameters × bytes each  +  2 × layers × kv_heads × head_dim × bytes × tokens  +  cached prompts  +
+a constant.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ COPIED = {"fp16": 2, "int8": 1}
 CACHE_BYTES = {"fp32": 4.0, "fp16": 4.0, "bf16": 2.0, "int8": 4.0}
 """Bytes a number of the key-value cache."""
 BASE = 500_000_000
-"""Interpreter, torch and transformers (250 MB measured with nothing loaded), and the activations of one prefill chunk, bytes."""
+"""Interpreter, torch and transformers (250 MB measured with nothing loaded), and the activations of one prefill chunk,
+bytes.
+"""
 CHUNK = 128
 """Tokens of a prefill chunk: their logits are held at once."""
 MINIMUM_WINDOW = 2048
@@ -48,9 +52,13 @@ class Shape(Struct, frozen=True):
     tied: bool = False
     """Whether the head is the embedding."""
     mapped: bool = False
-    """Whether every stored number is fp32, as we convert them: such files are mapped, and what no one reads takes no memory."""
+    """Whether every stored number is fp32, as we convert them: such files are mapped, and what no one reads takes no
+    memory.
+    """
     packed: bool = False
-    """Whether an earlier load left its copies: the first one holds them twice, as they are kept and as the kernel wants them."""
+    """Whether an earlier load left its copies: the first one holds them twice, as they are kept and as the kernel wants
+    them.
+    """
 
 
 class Estimate(Struct, frozen=True):
@@ -73,11 +81,15 @@ class Estimate(Struct, frozen=True):
 def shape_of_entry(entry: Entry) -> Shape:
     """The catalogue's figures."""
     mapped = entry.file_bytes > 0  # a GGUF file, which we convert
-    return Shape(entry.parameters, entry.window, entry.layers, entry.kv_heads, entry.head_dim, entry.vocabulary, mapped=mapped)
+    return Shape(
+        entry.parameters, entry.window, entry.layers, entry.kv_heads, entry.head_dim, entry.vocabulary, mapped=mapped
+    )
 
 
 def shape_of_folder(folder: Path) -> Shape:
-    """Read config.json and the headers of the safetensors files. Raises ModelMissingError if they are missing or make no sense."""
+    """Read config.json and the headers of the safetensors files. Raises ModelMissingError if they are missing or make
+    no sense.
+    """
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         text = config.get("text_config") or config
@@ -98,34 +110,50 @@ def shape_of_folder(folder: Path) -> Shape:
             packed=(folder / PACK).is_file(),
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ModelMissingError(f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors.") from error
+        raise ModelMissingError(
+            f"The model folder {folder} cannot be read.", "It needs config.json of a text model and *.safetensors."
+        ) from error
 
 
 def _tensors(file: Path) -> list[tuple[str, list[int]]]:
-    """Number format and shape of each tensor in a safetensors file: 8 bytes of length (little endian), then a JSON header of that length."""
+    """Number format and shape of each tensor in a safetensors file: 8 bytes of length (little endian), then a JSON
+    header of that length.
+    """
     with file.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
         if not 0 < length < 100_000_000:
             raise ValueError(f"{file.name} is no safetensors file")
         header: dict[str, Any] = json.loads(handle.read(length))
-    return [(str(tensor.get("dtype")), list(map(int, tensor["shape"]))) for name, tensor in header.items() if name != "__metadata__"]
+    return [
+        (str(tensor.get("dtype")), list(map(int, tensor["shape"])))
+        for name, tensor in header.items()
+        if name != "__metadata__"
+    ]
 
 
 def estimate(shape: Shape, *, arithmetic: str = "fp32", window: int = 0, cache_mb: int = 0) -> Estimate:
-    """Memory of the model at this arithmetic and window (tokens; 0: the model's own), with up to `cache_mb` MB of cached prompts."""
+    """Memory of the model at this arithmetic and window (tokens; 0: the model's own), with up to `cache_mb` MB of
+    cached prompts.
+    """
     tokens = min(window, shape.window) if window else shape.window
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * CACHE_BYTES[arithmetic]
     running = per_token * tokens
     logits = CHUNK * shape.vocabulary * 4
-    return Estimate(arithmetic, tokens, weights_of(shape, arithmetic), int(running + min(cache_mb * 1_000_000, running)), BASE + logits)
+    return Estimate(
+        arithmetic,
+        tokens,
+        weights_of(shape, arithmetic),
+        int(running + min(cache_mb * 1_000_000, running)),
+        BASE + logits,
+    )
 
 
 def weights_of(shape: Shape, arithmetic: str) -> int:
     """Bytes of the weights in use.
 
-    Of copied arithmetics: the copy, twice while there is no pack of it; beside it the layers' full weights, unless they are mapped and nothing reads
-    them (one kernel serves steps and prefill on x86 with AVX2), or bfloat16 copies, 2 bytes, on processors that may prefill with those; and 4 bytes
-    for embedding and head, which stay exact.
+    Of copied arithmetics: the copy, twice while there is no pack of it; beside it the layers' full weights, unless they
+    are mapped and nothing reads them (one kernel serves steps and prefill on x86 with AVX2), or bfloat16 copies, 2
+    bytes, on processors that may prefill with those; and 4 bytes for embedding and head, which stay exact.
     """
     if arithmetic == "fp16" and arithmetic not in copies():
         arithmetic = "fp32"  # as the back end does where there is no kernel
@@ -170,7 +198,10 @@ def available_memory() -> int:
 
 def _container_rest(root: Path = Path("/sys/fs/cgroup")) -> list[int]:
     """What a cgroup (version 2, then 1) leaves to this process; empty where there is no limit."""
-    for folder, limit, used in ((root, "memory.max", "memory.current"), (root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes")):
+    for folder, limit, used in (
+        (root, "memory.max", "memory.current"),
+        (root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
         try:
             rest = int((folder / limit).read_text()) - int((folder / used).read_text())
             # file pages that nobody uses are counted as used, but given back on demand
@@ -181,10 +212,14 @@ def _container_rest(root: Path = Path("/sys/fs/cgroup")) -> list[int]:
     return []
 
 
-def fit(shape: Shape, *, name: str, arithmetic: str, window: int, cache_mb: int, available: int | None = None) -> Estimate:
-    """The estimate of what will be used: "auto" takes fp16 if it fits, else int8, fp32, bf16; an unset window (0) shrinks, by halves, to what fits.
+def fit(
+    shape: Shape, *, name: str, arithmetic: str, window: int, cache_mb: int, available: int | None = None
+) -> Estimate:
+    """The estimate of what will be used: "auto" takes fp16 if it fits, else int8, fp32, bf16; an unset window (0)
+    shrinks, by halves, to what fits.
 
-    A larger window counts for more than the faster arithmetic: a copy is only taken if it costs no window that fp32 would have.
+    A larger window counts for more than the faster arithmetic: a copy is only taken if it costs no window that fp32
+    would have.
 
     Raises ModelTooLargeError naming both numbers and the nearest thing that would fit.
     """
@@ -210,13 +245,15 @@ def _too_large(shape: Shape, name: str, least: Estimate, free: int) -> ModelTooL
     half = estimate(shape, arithmetic="bf16", window=MINIMUM_WINDOW)
     if least.arithmetic != "bf16" and half.needed <= free:
         hints.append(f"model.arithmetic = bf16 ({megabytes(half.needed)})")
-    smaller = [entry for entry in catalogue().values() if estimate(shape_of_entry(entry), window=MINIMUM_WINDOW).needed <= free]
+    smaller = [
+        entry for entry in catalogue().values() if estimate(shape_of_entry(entry), window=MINIMUM_WINDOW).needed <= free
+    ]
     smaller = [entry for entry in smaller if entry.parameters < shape.parameters]
     if smaller:
         hints.append(f"-m {max(smaller, key=lambda entry: entry.parameters).id}")
     return ModelTooLargeError(
-        f"{name} needs about {megabytes(least.needed)} of memory in {least.arithmetic} with a window of {least.window} tokens; "
-        f"{megabytes(free)} are free.",
+        f"{name} needs about {megabytes(least.needed)} of memory in {least.arithmetic} with a window of {least.window}"
+        f" tokens; {megabytes(free)} are free.",
         f"Try {' or '.join(hints)}." if hints else "Close other programs, or use a machine with more memory.",
     )
 

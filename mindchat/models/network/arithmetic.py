@@ -1,6 +1,7 @@
 """Which arithmetic a decode step is fastest in on this machine, measured once and remembered.
 
-Owns: the setting model.arithmetic = "auto". Does not own: the arithmetic itself (fast), the other values of the setting (hf).
+Owns: the setting model.arithmetic = "auto". Does not own: the arithmetic itself (fast), the other values of the setting
+(hf).
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from mindchat.storage.atomic import write_atomic
 WORTH = 1.3
 """Rounded weights must be this many times as fast as full ones: they have to bring something."""
 RIVALS: tuple[projections.Step, ...] = ("fp16", "int8")
-"""The first that this machine can compute with stands against fp32: fp16 changes next to nothing, int8 is what is left without its kernel."""
+"""The first that this machine can compute with stands against fp32: fp16 changes next to nothing, int8 is what is left
+without its kernel.
+"""
 
 
 def quickest_step(
     model: Any, sample: Sequence[int], *, memo: Path | None = None, pack: projections.Pack | None = None
 ) -> tuple[projections.Step, bool]:
-    """What this network shall step with here, and whether that is sure. A sure answer is kept in `memo` (default: the user's cache folder)."""
+    """What this network shall step with here, and whether that is sure. A sure answer is kept in `memo` (default: the
+    user's cache folder).
+    """
     memo = find_paths().cache / "arithmetic.json" if memo is None else memo
     rival = next(step for step in RIVALS if projections.possible(step))
     known, key = _read(memo), f"{rival} {_key(model.config)}"
@@ -46,8 +51,14 @@ def quickest_step(
 
 
 def _key(config: Any) -> str:
-    shape = f"{config.model_type} {config.num_hidden_layers}x{config.hidden_size}x{config.intermediate_size} {config.vocab_size}"
-    return f"{shape} | torch {torch.__version__} | {platform.machine()} {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    shape = (
+        f"{config.model_type} {config.num_hidden_layers}x{config.hidden_size}x{config.intermediate_size}"
+        f" {config.vocab_size}"
+    )
+    return (
+        f"{shape} | torch {torch.__version__} | {platform.machine()} {os.cpu_count()} cores, {torch.get_num_threads()}"
+        " threads"
+    )
 
 
 def _stepping(model: Any, step: fast_step.FastStep, sample: Sequence[int]) -> Callable[[], object]:

@@ -1,9 +1,10 @@
 """Attention rows out of a transformers network, by its public extension point.
 
 Owns: the registered attention function, the probe in the last layer, the eager reference that rows are checked against.
-Does not own: the row itself (attention). Imports transformers' modelling code, which takes seconds: whoever can do without imports this late.
-How: fused kernels return no weights. So the stock fused function runs everywhere, and in the probed layer, for queries of one token, the row
-softmax(q·Kᵀ·scale) over the keys at hand is computed once more, in fp32, and averaged over the heads.
+Does not own: the row itself (attention). Imports transformers' modelling code, which takes seconds: whoever can do
+without imports this late. How: fused kernels return no weights. So the stock fused function runs everywhere, and in the
+probed layer, for queries of one token, the row softmax(q·Kᵀ·scale) over the keys at hand is computed once more, in
+fp32, and averaged over the heads.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ _seen: list[nn.Module] = []
 _watching = False
 
 
-def _measured(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any) -> tuple[Tensor, None]:
+def _measured(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
+) -> tuple[Tensor, None]:
     """Stock fused attention, and the row for the probe if this module carries one."""
     if _watching:
         _seen.append(module)
     probe: Probe | None = module.__dict__.get("mindchat_probe")
     if probe is not None and probe.on and query.shape[2] == 1:
         scale = kwargs.get("scaling")
-        probe.row = attention_rows.attention_row(query, key, attention_mask, query.shape[-1] ** -0.5 if scale is None else scale)
+        probe.row = attention_rows.attention_row(
+            query, key, attention_mask, query.shape[-1] ** -0.5 if scale is None else scale
+        )
     output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
     return output, None
 

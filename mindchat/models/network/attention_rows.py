@@ -1,7 +1,8 @@
 """The last layer's attention row of a single query token, at the price of one dot product.
 
-Owns: the row out of a query and the cached keys, when a measured row is right. Does not own: measuring inside a transformers network (probe), what
-the rows mean (mindchat.word_signals.received). Source: MIND Eq 2 reads the last layer, mean over heads; the row is exact, in fp32.
+Owns: the row out of a query and the cached keys, when a measured row is right. Does not own: measuring inside a
+transformers network (probe), what the rows mean (mindchat.word_signals.received). Source: MIND Eq 2 reads the last
+layer, mean over heads; the row is exact, in fp32.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 def attention_row(query: Tensor, key: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """Mean over heads of softmax(q·Kᵀ·scale): query (B, H, 1, D), key (B, Hkv, K, D) -> (B, K), fp32.
 
-    Query heads are grouped by the key head they share; `mask` is boolean (True: seen) or additive, broadcastable to (B, H, 1, K).
+    Query heads are grouped by the key head they share; `mask` is boolean (True: seen) or additive, broadcastable to (B,
+    H, 1, K).
     """
     batch, heads, _, size = query.shape
     groups, keys = key.shape[1], key.shape[2]
@@ -36,5 +38,6 @@ def agrees(measured: list[Tensor], reference: Tensor, dtype: torch.dtype) -> boo
     limit = TOLERANCE.get(dtype, 2e-2)
     first = reference.shape[0] - len(measured)
     return all(
-        len(row) == first + i + 1 and float((row - reference[first + i, : first + i + 1]).abs().max()) <= limit for i, row in enumerate(measured)
+        len(row) == first + i + 1 and float((row - reference[first + i, : first + i + 1]).abs().max()) <= limit
+        for i, row in enumerate(measured)
     )

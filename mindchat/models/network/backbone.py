@@ -22,7 +22,9 @@ from mindchat.models.network.kv_cache import KV, windows_of
 from mindchat.models.network.mapped_load import Lean
 
 if TYPE_CHECKING:
-    from mindchat.models.network.attention_hook import Probe  # with transformers' modelling code, which most loads can do without
+    from mindchat.models.network.attention_hook import (
+        Probe,
+    )  # with transformers' modelling code, which most loads can do without
 
 _CHECKED = 3
 """Steps that the self-checks at load compare."""
@@ -39,10 +41,11 @@ _TOLERATED = {"int8": torch.int8, "fp16": torch.float16}
 
 
 class Backbone:
-    """A network ready to be fed: a transformers model, or a Lean one (only with `known`). `sample` is a short text's ids, for the self-check.
+    """A network ready to be fed: a transformers model, or a Lean one (only with `known`). `sample` is a short text's
+    ids, for the self-check.
 
-    `step`: what a step shall compute with, if that keeps to the network's distributions. `known` (step, measures): an earlier check's outcome on
-    this machine, which stands for a new one. `pack`: copies of its weights.
+    `step`: what a step shall compute with, if that keeps to the network's distributions. `known` (step, measures): an
+    earlier check's outcome on this machine, which stands for a new one. `pack`: copies of its weights.
     """
 
     def __init__(
@@ -60,7 +63,8 @@ class Backbone:
         if self.windows is None:
             kind = model.config.model_type
             raise ModelMissingError(
-                f"Models of type {kind} keep their past in a way that is not supported.", "Choose a Llama, Qwen, Mistral, Phi or Gemma."
+                f"Models of type {kind} keep their past in a way that is not supported.",
+                "Choose a Llama, Qwen, Mistral, Phi or Gemma.",
             )
         self.fast: fast_step.FastStep | None = None
         self._probe: Probe | None = None
@@ -110,7 +114,9 @@ class Backbone:
         return self.model(**arguments, logits_to_keep=logits).logits  # type: ignore[no-any-return]
 
     def step(self, ids: Tensor, kv: KV, *, row: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Feed one token to each sequence, ids (B, 1): logits (B, V), and with `row` the last layer's attention row (B, positions held)."""
+        """Feed one token to each sequence, ids (B, 1): logits (B, V), and with `row` the last layer's attention row (B,
+        positions held).
+        """
         row = row and self.measures
         if self.fast is not None:
             logits, measured, _ = self.fast(ids, kv, row=row)
@@ -126,7 +132,9 @@ class Backbone:
 
     @torch.inference_mode()
     def middle(self, ids: Tensor, kv: KV) -> tuple[Tensor, Tensor]:
-        """Feed one token to each sequence: logits (B, V), and the hidden states (B, d) that leave the middle layer, fp32."""
+        """Feed one token to each sequence: logits (B, V), and the hidden states (B, d) that leave the middle layer,
+        fp32.
+        """
         if self.fast is not None:
             logits, _, state = self.fast(ids, kv)
             return logits, state
@@ -157,14 +165,22 @@ class Backbone:
 
     @torch.inference_mode()
     def _check(self, ids: Tensor, asked: projections.Step) -> bool:
-        """Choose the step: the fast one if its distributions on the sample are the network's own. Returns whether its rows are right too."""
+        """Choose the step: the fast one if its distributions on the sample are the network's own. Returns whether its
+        rows are right too.
+        """
         from mindchat.models.network import attention_hook
 
         registered = self.model.config._attn_implementation == attention_rows.NAME
         first = ids.shape[1] - _CHECKED
-        rows, logits = attention_hook.eager(self.model, ids) if registered else (None, self.model(input_ids=ids, use_cache=False).logits[0])
+        rows, logits = (
+            attention_hook.eager(self.model, ids)
+            if registered
+            else (None, self.model(input_ids=ids, use_cache=False).logits[0])
+        )
         if bool(logits.isnan().any()):
-            raise ModelMissingError("The model's weights are damaged: what they compute are no numbers.", "Fetch the model anew.")
+            raise ModelMissingError(
+                "The model's weights are damaged: what they compute are no numbers.", "Fetch the model anew."
+            )
         start = self.fresh()
         self.forward(ids[:, :first], start)
         self.measures = True  # for the time of the check
@@ -175,7 +191,9 @@ class Backbone:
                 continue
             mine, measured = self._steps(ids[:, first:], start)
             if self._divergence(logits[first:], mine) <= _MAX_KL[step]:
-                return rows is not None and attention_rows.agrees(measured, rows, _TOLERATED.get(step, self.model.dtype))
+                return rows is not None and attention_rows.agrees(
+                    measured, rows, _TOLERATED.get(step, self.model.dtype)
+                )
             self.fast = None
         self._probe = attention_hook.attach(self.model, ids) if registered else None
         if self._probe is None or rows is None:
@@ -200,7 +218,8 @@ class Backbone:
 
     @torch.inference_mode()
     def choose_prefill(self, sample: Sequence[int], known: prefill.Prefill | None = None) -> None:
-        """What a prefill computes with beside steps of fewer bytes: the quickest here that changes next to nothing. May change the network in place.
+        """What a prefill computes with beside steps of fewer bytes: the quickest here that changes next to nothing. May
+        change the network in place.
 
         `known`: an earlier choice on this machine, which stands for a new one.
         """

@@ -1,6 +1,7 @@
 """Signals from logits: log-probability and entropy, in one pass over the vocabulary.
 
-Owns: the tensor arithmetic of MIND Eq 1. Does not own: words and attention received (mindchat.word_signals), when it is asked for.
+Owns: the tensor arithmetic of MIND Eq 1. Does not own: words and attention received (mindchat.word_signals), when it is
+asked for.
 Source: MIND §3.2 Eq 1, H = -Σ p log p over the vocabulary, natural log, on raw logits in fp32.
 """
 

@@ -1,10 +1,11 @@
 """The network's layers with less of everything: fewer bytes of weights read, fewer calls from Python.
 
-Owns: passes of plain decoder networks (Llama, Qwen2, Qwen3, Mistral and what shares their layout) over one token or many, in fp32 or with
-weights of fewer bytes. Does not own: the projections (weights). Falls back by itself: build() returns None for other layouts.
-Why fewer bytes: decoding one token reads every weight once, so bytes decide. Only weights are rounded: activations keep fp32 (half), fourteen bits
-(digits) or bfloat16, because rounding *them* to int8 ruins outliers and, with them, the entropies that RIND reads. The residual stream, norms,
-attention and the likeliest logits stay fp32.
+Owns: passes of plain decoder networks (Llama, Qwen2, Qwen3, Mistral and what shares their layout) over one token or
+many, in fp32 or with weights of fewer bytes. Does not own: the projections (weights). Falls back by itself: build()
+returns None for other layouts. Why fewer bytes: decoding one token reads every weight once, so bytes decide. Only
+weights are rounded: activations keep fp32 (half), fourteen bits (digits) or bfloat16, because rounding *them* to int8
+ruins outliers and, with them, the entropies that RIND reads. The residual stream, norms, attention and the likeliest
+logits stay fp32.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ LAYOUTS = frozenset({"llama", "qwen2", "qwen3", "mistral"})
 ROPES = frozenset({"default", "linear", "llama3", "yarn"})
 """Rotary variants whose angles do not depend on how long the text already is."""
 REFINED = 128
-"""Logits computed again from the full weights where the head is int8: it finds the likely ones, fp32 ranks and weighs them."""
+"""Logits computed again from the full weights where the head is int8: it finds the likely ones, fp32 ranks and weighs
+them.
+"""
 
 
 Masks = dict[tuple[int, int | None], Tensor]
@@ -70,7 +73,9 @@ class FastStep:
 
     @torch.inference_mode()
     def __call__(self, ids: Tensor, kv: KV, *, row: bool = False) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Feed ids (B, 1): logits (B, V), the last layer's attention row (B, keys shown) if asked, the middle layer's hidden state (B, d)."""
+        """Feed ids (B, 1): logits (B, V), the last layer's attention row (B, keys shown) if asked, the middle layer's
+        hidden state (B, d).
+        """
         x, measured, middle = self._layers_over(ids, kv, row)
         return self._logits(self._normed(x)), measured, middle
 
@@ -95,7 +100,15 @@ class FastStep:
         measured: Tensor | None = None
         middle = x
         for index, layer in enumerate(self._layers):
-            keys = self._attend(layer, kv.layers[index], x.view(len(ids), count, -1), cos, sin, masks, row and index == len(self._layers) - 1)
+            keys = self._attend(
+                layer,
+                kv.layers[index],
+                x.view(len(ids), count, -1),
+                cos,
+                sin,
+                masks,
+                row and index == len(self._layers) - 1,
+            )
             measured = keys if keys is not None else measured
             gate_up = layer.gate_up(functional.rms_norm(x, x.shape[-1:], layer.second, self._eps))
             gate, up = gate_up.chunk(2, dim=-1)
@@ -104,7 +117,9 @@ class FastStep:
                 middle = x.clone()
         return x, measured, middle
 
-    def _attend(self, layer: _Layer, cache: Any, x: Tensor, cos: Tensor, sin: Tensor, masks: Masks, row: bool) -> Tensor | None:
+    def _attend(
+        self, layer: _Layer, cache: Any, x: Tensor, cos: Tensor, sin: Tensor, masks: Masks, row: bool
+    ) -> Tensor | None:
         """Add the attention block's output to x (B, T, d) in place; the attention row if asked (T = 1)."""
         (batch, count, width), h, g, size = x.shape, self._queries, self._groups, self._size
         normed = functional.rms_norm(x, (width,), layer.first, self._eps).view(batch * count, width)
@@ -129,7 +144,9 @@ class FastStep:
             if shape not in masks:
                 masks[shape] = _mask(count, *shape)
             mask = masks[shape]
-            found = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=layer.scale, enable_gqa=True).transpose(1, 2)
+            found = functional.scaled_dot_product_attention(
+                query, keys, values, attn_mask=mask, scale=layer.scale, enable_gqa=True
+            ).transpose(1, 2)
         x += layer.out(found.reshape(batch * count, h * size)).view_as(x)
         return attention_rows.attention_row(query.reshape(batch, h, 1, size), keys, None, layer.scale) if row else None
 

@@ -1,8 +1,10 @@
-"""A projection with weights in half precision (fp16) and everything else in fp32: half the bytes, and next to nothing lost.
+"""A projection with weights in half precision (fp16) and everything else in fp32: half the bytes, and next to nothing
+lost.
 
-Owns: the kernel's arrangement of weights, whether this machine has the kernel. Does not own: which projections are held so (weights).
-Why: int8 keeps eight bits of a row's largest weight, fp16 eleven of every weight. FBGEMM widens the weights in registers and sums in fp32, over
-one row or over many, so a step and a prefill compute the same to fp32's own rounding.
+Owns: the kernel's arrangement of weights, whether this machine has the kernel. Does not own: which projections are held
+so (weights). Why: int8 keeps eight bits of a row's largest weight, fp16 eleven of every weight. FBGEMM widens the
+weights in registers and sums in fp32, over one row or over many, so a step and a prefill compute the same to fp32's own
+rounding.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def available() -> bool:
 
 
 def arrange(weight: Tensor) -> Any:
-    """The kernel's arrangement of weight (N, K), any floating type, within ±LARGEST. Holds no interpreter lock meanwhile."""
+    """The kernel's arrangement of weight (N, K), any floating type, within ±LARGEST. Holds no interpreter lock
+    meanwhile.
+    """
     if torch.backends.quantized.engine != "fbgemm":
         torch.backends.quantized.engine = "fbgemm"  # which kernel the arrangement is for; nothing else here asks
     return torch.ops.quantized.linear_prepack_fp16(weight.float(), None)

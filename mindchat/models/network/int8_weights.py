@@ -1,10 +1,11 @@
 """A projection in whole numbers: int8 weights, and activations in two signed digits of seven bits.
 
-Owns: the digits, the kernel's arrangement of weights, whether this machine can do it. Does not own: how weights are rounded (weights).
-Why: an activation rounded to eight bits ruins outliers and, with them, the entropies that RIND reads; in two digits it keeps fourteen bits of the
-row's largest value. The sums are int32 and exact, so a row's result does not depend on what is computed beside it or in which order: what a step
-computed and what a prefill computes agree. And both digits read the weights once.
-Seven bits, because processors without dot products of bytes add pairs of products in 16 bits: 2 · 128 · 127 still fits.
+Owns: the digits, the kernel's arrangement of weights, whether this machine can do it. Does not own: how weights are
+rounded (weights). Why: an activation rounded to eight bits ruins outliers and, with them, the entropies that RIND
+reads; in two digits it keeps fourteen bits of the row's largest value. The sums are int32 and exact, so a row's result
+does not depend on what is computed beside it or in which order: what a step computed and what a prefill computes agree.
+And both digits read the weights once. Seven bits, because processors without dot products of bytes add pairs of
+products in 16 bits: 2 · 128 · 127 still fits.
 """
 
 from __future__ import annotations
@@ -30,9 +31,13 @@ def available() -> bool:
     if "fbgemm" not in torch.backends.quantized.supported_engines or not hasattr(torch.ops.quantized, _KERNEL):
         return False
     try:
-        with warnings.catch_warnings():  # torch says once that these tensors will go; the requirement names versions that have them
+        with (
+            warnings.catch_warnings()
+        ):  # torch says once that these tensors will go; the requirement names versions that have them
             warnings.simplefilter("ignore")
-            found = Digits(arrange(torch.tensor([[127, -127]], dtype=torch.int8), torch.ones(1)))(torch.tensor([[2.0, -2.0]]))
+            found = Digits(arrange(torch.tensor([[127, -127]], dtype=torch.int8), torch.ones(1)))(
+                torch.tensor([[2.0, -2.0]])
+            )
     except (RuntimeError, AttributeError):
         return False
     return bool((found - 508.0).abs() < 1e-3)
@@ -42,7 +47,9 @@ def arrange(weight: Tensor, scale: Tensor) -> Any:
     """The kernel's arrangement of weight (N, K) int8 within ±127, scale (N,). Holds no interpreter lock meanwhile."""
     if torch.backends.quantized.engine != "fbgemm":
         torch.backends.quantized.engine = "fbgemm"  # which kernel the arrangement is for; nothing else here asks
-    named = torch._make_per_channel_quantized_tensor(weight, scale.double(), torch.zeros(len(weight), dtype=torch.long), 0)
+    named = torch._make_per_channel_quantized_tensor(
+        weight, scale.double(), torch.zeros(len(weight), dtype=torch.long), 0
+    )
     return torch.ops.quantized.linear_prepack(named, None)
 
 
@@ -60,5 +67,7 @@ class Digits:
         both = x.new_empty((2 * rows, x.shape[1]))
         high = torch.mul(number, 1 / BASE, out=both[:rows]).round_()
         torch.sub(number, high, alpha=BASE, out=both[rows:])
-        sums: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(both, 1.0, _ZERO, self._arranged)
+        sums: Tensor = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
+            both, 1.0, _ZERO, self._arranged
+        )
         return torch.add(sums[rows:], sums[:rows], alpha=BASE).mul_(step)

@@ -1,7 +1,8 @@
 """Keys and values that were computed once: growing buffers, and a store that finds the longest shared prefix.
 
-Owns: the KV cache's memory, branching, cropping, eviction, exact accounting of reuse. Does not own: what is fed (hf), templates.
-Every layer keeps all positions, sliding-window layers too: those only *show* their window, so any cache can be cropped to any length.
+Owns: the KV cache's memory, branching, cropping, eviction, exact accounting of reuse. Does not own: what is fed (hf),
+templates. Every layer keeps all positions, sliding-window layers too: those only *show* their window, so any cache can
+be cropped to any length.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Growing(DynamicLayer):  # type: ignore[misc]  # transformers is untyped he
         return 0 if self.window is None else max(self.length - self.window + 1, 0)
 
     def get_mask_sizes(self, query_length: Any) -> tuple[int, int]:
-        """(number of keys shown, position of the first) for a query of this length, or of these positions (older transformers)."""
+        """(number of keys shown, position of the first) for a query of this length, or of these positions (older
+        transformers).
+        """
         q = int(query_length) if isinstance(query_length, int) else int(query_length.shape[0])
         start = self._offset()
         return self.length + q - start, start
@@ -90,7 +93,9 @@ class KV(Cache):  # type: ignore[misc]  # transformers is untyped here
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        return sum(t.numel() * t.element_size() for layer in self.layers for t in (layer.keys, layer.values) if t is not None)
+        return sum(
+            t.numel() * t.element_size() for layer in self.layers for t in (layer.keys, layer.values) if t is not None
+        )
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forget the last |tokens_to_remove| positions (transformers' convention)."""
@@ -109,7 +114,9 @@ class KV(Cache):  # type: ignore[misc]  # transformers is untyped here
             if mine.keys is None:
                 continue
             its.lazy_initialization(mine.keys)
-            its.reserve(mine.keys[:1].expand(batch, -1, -1, -1), mine.values[:1].expand(batch, -1, -1, -1), length + room)
+            its.reserve(
+                mine.keys[:1].expand(batch, -1, -1, -1), mine.values[:1].expand(batch, -1, -1, -1), length + room
+            )
             its.keys[:, :, :length] = mine.keys[:1, :, :length]
             its.values[:, :, :length] = mine.values[:1, :, :length]
             its.length = length
@@ -117,7 +124,9 @@ class KV(Cache):  # type: ignore[misc]  # transformers is untyped here
 
 
 def windows_of(config: Any) -> tuple[int | None, ...] | None:
-    """The sliding window of each layer (None: full attention); None as a whole if a layer keeps its past in another way."""
+    """The sliding window of each layer (None: full attention); None as a whole if a layer keeps its past in another
+    way.
+    """
     kinds = {"DynamicLayer": False, "DynamicSlidingWindowLayer": True}
     layers = DynamicCache(config=config).layers
     if not layers or any(type(layer).__name__ not in kinds for layer in layers):
@@ -126,7 +135,9 @@ def windows_of(config: Any) -> tuple[int | None, ...] | None:
 
 
 class Line:
-    """A sequence of token ids and its keys and values; `ids` names exactly the positions that are complete in every layer."""
+    """A sequence of token ids and its keys and values; `ids` names exactly the positions that are complete in every
+    layer.
+    """
 
     def __init__(self, ids: Sequence[int], kv: KV) -> None:
         self.ids = list(ids)
@@ -160,8 +171,8 @@ class PrefixStore:
     def take(self, ids: Sequence[int]) -> Line:
         """A line that already holds the longest known prefix of `ids` and is the caller's until give().
 
-        A line that is a whole prefix is handed over and grows in place; of one that goes on differently, or is in use, the shared part is
-        copied and the rest stays for others.
+        A line that is a whole prefix is handed over and grows in place; of one that goes on differently, or is in use,
+        the shared part is copied and the rest stays for others.
         """
         best, most = None, 0
         for line in self._lines:
@@ -185,7 +196,11 @@ class PrefixStore:
         """Return a line; what was fed but not completed in every layer is cut off, lines that it contains are dropped."""
         line.kv.crop_to(len(line.ids))
         line.busy, line.used = False, self._tick()
-        self._lines = [other for other in self._lines if other is line or other.busy or shared(other.ids, line.ids) < len(other.ids)]
+        self._lines = [
+            other
+            for other in self._lines
+            if other is line or other.busy or shared(other.ids, line.ids) < len(other.ids)
+        ]
         for oldest in sorted((each for each in self._lines if not each.busy), key=lambda each: each.used):
             if self.nbytes <= self.limit:
                 break

@@ -1,9 +1,9 @@
 """A network's weights in the places where the fast step looks, without transformers' code for the network.
 
-Owns: tensors out of mapped files, rotary angles, the whole network when something asks for it after all. Does not own: passes (fast), when a load may
-go this way (hf: after a load that checked everything, and never without asking for a few tokens first).
-Why: importing transformers' modelling code and building the network in it takes seconds of each load, and nothing of it runs where the fast step
-computes prefill and steps alike.
+Owns: tensors out of mapped files, rotary angles, the whole network when something asks for it after all. Does not own:
+passes (fast), when a load may go this way (hf: after a load that checked everything, and never without asking for a few
+tokens first). Why: importing transformers' modelling code and building the network in it takes seconds of each load,
+and nothing of it runs where the fast step computes prefill and steps alike.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Embedding:
 
 
 class Rotary:
-    """cos and sin of rotary angles, as transformers computes them for variants whose angles do not depend on the text's length."""
+    """cos and sin of rotary angles, as transformers computes them for variants whose angles do not depend on the text's
+    length.
+    """
 
     def __init__(self, config: Any) -> None:
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -62,7 +64,9 @@ class Rotary:
 
 
 class Lean:
-    """What the fast step and its owner read of a transformers model; `whole` is that model, loaded when it is first asked for."""
+    """What the fast step and its owner read of a transformers model; `whole` is that model, loaded when it is first
+    asked for.
+    """
 
     dtype = torch.float32
     device = torch.device("cpu")
@@ -74,7 +78,9 @@ class Lean:
         self.config: Any = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         stated = (folder / "generation_config.json").is_file()
         self.generation_config: Any = (
-            GenerationConfig.from_pretrained(folder, local_files_only=True) if stated else GenerationConfig.from_model_config(self.config)
+            GenerationConfig.from_pretrained(folder, local_files_only=True)
+            if stated
+            else GenerationConfig.from_model_config(self.config)
         )
         self._load = load
         self._whole: Any = None
@@ -83,7 +89,10 @@ class Lean:
         self.lm_head = _linear(tensors, "lm_head") if "lm_head.weight" in tensors else Linear(embed, None)
         layers = [_layer(tensors, f"model.layers.{i}", self.config) for i in range(self.config.num_hidden_layers)]
         self._decoder = SimpleNamespace(
-            embed_tokens=Embedding(embed), rotary_emb=Rotary(self.config), norm=_norm(tensors, "model.norm"), layers=layers
+            embed_tokens=Embedding(embed),
+            rotary_emb=Rotary(self.config),
+            norm=_norm(tensors, "model.norm"),
+            layers=layers,
         )
 
     def get_decoder(self) -> Any:
@@ -115,10 +124,16 @@ def _layer(tensors: Mapping[str, Tensor], name: str, config: Any) -> Any:
     attend, mlp = f"{name}.self_attn", f"{name}.mlp"
     size = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
     block = {part: _linear(tensors, f"{attend}.{part}") for part in ("q_proj", "k_proj", "v_proj", "o_proj")}
-    norms = {part: _norm(tensors, f"{attend}.{part}") for part in ("q_norm", "k_norm") if f"{attend}.{part}.weight" in tensors}
+    norms = {
+        part: _norm(tensors, f"{attend}.{part}")
+        for part in ("q_norm", "k_norm")
+        if f"{attend}.{part}.weight" in tensors
+    }
     return SimpleNamespace(
         self_attn=SimpleNamespace(scaling=size**-0.5, **block, **norms),
-        mlp=SimpleNamespace(**{part: _linear(tensors, f"{mlp}.{part}") for part in ("gate_proj", "up_proj", "down_proj")}),
+        mlp=SimpleNamespace(
+            **{part: _linear(tensors, f"{mlp}.{part}") for part in ("gate_proj", "up_proj", "down_proj")}
+        ),
         input_layernorm=_norm(tensors, f"{name}.input_layernorm"),
         post_attention_layernorm=_norm(tensors, f"{name}.post_attention_layernorm"),
     )

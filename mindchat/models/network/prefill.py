@@ -1,6 +1,8 @@
-"""What a prefill computes with beside steps of fewer bytes: as they do, with bfloat16 projections, or with the full weights.
+"""What a prefill computes with beside steps of fewer bytes: as they do, with bfloat16 projections, or with the full
+weights.
 
-Owns: bfloat16 projections in place, the choice. Does not own: the steps' own forms (weights), checking the outcome (backbone).
+Owns: bfloat16 projections in place, the choice. Does not own: the steps' own forms (weights), checking the outcome
+(backbone).
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ NARROW = "narrow."
 
 
 class NarrowLinear(nn.Linear):
-    """A projection with bfloat16 weights and inputs between fp32 neighbours: half the bytes, and on processors with bfloat16 dot products
-    two to three times the speed over many rows."""
+    """A projection with bfloat16 weights and inputs between fp32 neighbours: half the bytes, and on processors with
+    bfloat16 dot products two to three times the speed over many rows."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, K) fp32 to (…, N) fp32."""
@@ -55,8 +57,9 @@ def narrow(model: Any, pack: Pack | None = None) -> Callable[[], None]:
 def quickest_prefill(step: Step, rows: int = 128, width: int = 896) -> tuple[Prefill, bool]:
     """What computes a projection of many rows best on this processor beside such steps, and whether that is sure.
 
-    bfloat16 must beat fp32 by 1.3: without its dot products it is far slower. And either must beat the steps' own arithmetic by 1.3, where there is
-    one for many rows: only with that is what a step computed the same as what a prefill computes.
+    bfloat16 must beat fp32 by 1.3: without its dot products it is far slower. And either must beat the steps' own
+    arithmetic by 1.3, where there is one for many rows: only with that is what a step computed the same as what a
+    prefill computes.
     """
     x, weight = torch.randn(rows, width), torch.randn(4 * width, width)
 

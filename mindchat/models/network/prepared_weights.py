@@ -1,8 +1,11 @@
-"""What a load would otherwise compute each time: copies of the weights in fewer bytes, and the outcome of the self-checks.
+"""What a load would otherwise compute each time: copies of the weights in fewer bytes, and the outcome of the
+self-checks.
 
-Owns: the file weights.pack beside an installed model (written once, in one step, mapped afterwards), verdicts in the user's cache folder.
-Does not own: how weights are rounded (weights), what is checked (backbone). A user's own folder is never written to: it has no manifest.
-A pack belongs to the model's hash; a verdict also to the machine, the libraries and the version of the checks.
+Owns: the file weights.pack beside an installed model (written once, in one step, mapped afterwards), verdicts in the
+user's cache folder.
+Does not own: how weights are rounded (weights), what is checked (backbone). A user's own folder is never written to: it
+has no manifest. A pack belongs to the model's hash; a verdict also to the machine, the libraries and the version of the
+checks.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _EARLIER = "int8.pack"
 """What packs of version 2 were called."""
 KEPT_VERDICTS = 200
 CHECKS = 1
-"""Raised when code of this room changes what a step computes or how it is checked, so that the checks are made again."""
+"""Raised when code of this room changes what a step computes or how it is checked, so that the checks are made again.
+"""
 
 
 class Verdict(Struct, frozen=True):
@@ -43,7 +47,8 @@ class Verdict(Struct, frozen=True):
     measures: bool
     prefill: prefill.Prefill
     told: tuple[int, ...] = ()
-    """The likeliest id behind each id of the sample, where a later load can do without transformers' network; else ()."""
+    """The likeliest id behind each id of the sample, where a later load can do without transformers' network; else ().
+    """
 
 
 class Kept(Struct, frozen=True):
@@ -86,7 +91,9 @@ def open_pack(folder: Path) -> projections.Pack:
 
 
 def save_pack(pack: projections.Pack, folder: Path) -> bool:
-    """Write what was made, with what was there, beside an installed model; whether that was done. A full disk only costs time next time."""
+    """Write what was made, with what was there, beside an installed model; whether that was done. A full disk only
+    costs time next time.
+    """
     from safetensors.torch import save_file
 
     key = key_of(folder)
@@ -106,7 +113,10 @@ def save_pack(pack: projections.Pack, folder: Path) -> bool:
 
 
 def _verdict_key(folder: Path, asked: str) -> str:
-    machine = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()} {torch.get_num_threads()} {torch.cuda.is_available()}"
+    machine = (
+        f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()} {os.cpu_count()} {torch.get_num_threads()}"
+        f" {torch.cuda.is_available()}"
+    )
     return " | ".join((key_of(folder), asked, machine, torch.__version__, version("transformers"), f"checks {CHECKS}"))
 
 

@@ -1,8 +1,9 @@
 """The projections of a network in other number formats, made once and kept.
 
-Owns: the forms a projection can take, which form which arithmetic uses, rounding weights, the pack that keeps what was made, the thread that arranges
-it for the kernels after a load.
-Does not own: the kernels (half, digits), the network around the projections (fast), the pack's file (packed), other ways to prefill (prefill).
+Owns: the forms a projection can take, which form which arithmetic uses, rounding weights, the pack that keeps what was
+made, the thread that arranges it for the kernels after a load.
+Does not own: the kernels (half, digits), the network around the projections (fast), the pack's file (packed), other
+ways to prefill (prefill).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from torch import Tensor, nn
 from mindchat.models.network import fp16_weights, int8_weights
 
 WIDEST = 8
-"""Most rows that torch's own int8 kernel is given: its work grows with each, while full weights are read once for all."""
+"""Most rows that torch's own int8 kernel is given: its work grows with each, while full weights are read once for all.
+"""
 HEAD = "head"
 """The name of the projection to logits; the others are the layers'."""
 _BLOCK = 1 << 18
@@ -35,7 +37,9 @@ Step = Literal["fp32", "fp16", "int8"]
 
 
 class Arranged:
-    """A kernel's own arrangement of a weight, made once, by whoever comes first: a thread beside, or the pass that needs it."""
+    """A kernel's own arrangement of a weight, made once, by whoever comes first: a thread beside, or the pass that
+    needs it.
+    """
 
     def __init__(self, arrange: Callable[[], Any]) -> None:
         self._arrange: Callable[[], Any] | None = arrange
@@ -78,28 +82,42 @@ class Pack:
         return self._arranged.setdefault(name, Arranged(arrange))
 
     def finish(self, check: Callable[[], None]) -> None:
-        """Arrange what is left, from the first one on; `check` may raise between two of them, and what was done stays done."""
+        """Arrange what is left, from the first one on; `check` may raise between two of them, and what was done stays
+        done.
+        """
         for arranged in self._arranged.values():
             check()
             arranged()
 
     def release(self) -> None:
-        """Forget everything: networks hold what they compute with, and a mapped file counts as resident as long as a tensor of it is held."""
+        """Forget everything: networks hold what they compute with, and a mapped file counts as resident as long as a
+        tensor of it is held.
+        """
         for place in (self.held, self.made, self._arranged):
             place.clear()
 
     def begin(self, step: Step) -> None:
-        """Arrange what is held for this step in a thread of its own (the work holds no interpreter lock), from the last one back: whoever needs
-        them meanwhile begins with the first.
+        """Arrange what is held for this step in a thread of its own (the work holds no interpreter lock), from the last
+        one back: whoever needs them meanwhile begins with the first.
         """
         for key in self.held:
             name, _, kind = key.rpartition(".")
             form = form_of(step, name)
             parts = [self.held.get(f"{name}.{part}") for part in form.parts]
-            if form.kernel is not None and kind == form.parts[0] and form.uniform and all(part is not None for part in parts):
+            if (
+                form.kernel is not None
+                and kind == form.parts[0]
+                and form.uniform
+                and all(part is not None for part in parts)
+            ):
                 self.arranged(key, functools.partial(form.kernel.arrange, *parts))
         # Weakly: of a model that was given up nothing is arranged any more.
-        thread = threading.Thread(target=_arrange, args=([weakref.ref(each) for each in self._arranged.values()],), name="arrange", daemon=True)
+        thread = threading.Thread(
+            target=_arrange,
+            args=([weakref.ref(each) for each in self._arranged.values()],),
+            name="arrange",
+            daemon=True,
+        )
         thread.start()
         atexit.register(_end, thread)
 
@@ -138,7 +156,9 @@ class Waiting:
 
 
 def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Int8 weights and bfloat16 scales per output channel of (N, K); the scale is rounded first, so only the weights carry an error."""
+    """Int8 weights and bfloat16 scales per output channel of (N, K); the scale is rounded first, so only the weights
+    carry an error.
+    """
     packed = torch.empty(weight.shape, dtype=torch.int8)
     scales = torch.empty(len(weight), dtype=torch.bfloat16)
     block = max(_BLOCK // weight.shape[1], 1)  # a block's intermediate results stay in the processor's cache
@@ -146,7 +166,9 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
         rows = weight[at : at + block]
         largest = rows.abs().amax(dim=1).clamp_(min=1e-12)
         scale = (largest / 127).bfloat16()
-        scale = torch.where(scale.float() * 127 < largest, torch.nextafter(scale, torch.full_like(scale, torch.inf)), scale)
+        scale = torch.where(
+            scale.float() * 127 < largest, torch.nextafter(scale, torch.full_like(scale, torch.inf)), scale
+        )
         scales[at : at + block] = scale
         packed[at : at + block] = (rows / scale.float()[:, None]).round_()
     return packed, scales
@@ -167,13 +189,16 @@ def halved(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False
         return (whole.clamp(-fp16_weights.LARGEST, fp16_weights.LARGEST).half(),)
 
     (weight,) = pack.get((f"{name}.half",), made)
-    return _finished(Waiting(fp16_weights.Half, pack.arranged(f"{name}.half", lambda: fp16_weights.arrange(weight))), 0, _bias(parts))
+    return _finished(
+        Waiting(fp16_weights.Half, pack.arranged(f"{name}.half", lambda: fp16_weights.arrange(weight))), 0, _bias(parts)
+    )
 
 
 def rounded(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = False) -> Projection:
     """The same with int8 weights, in one call.
 
-    `finer`: what rounding the last part leaves is rounded again and stands below it, which makes that part as good as exact.
+    `finer`: what rounding the last part leaves is rounded again and stands below it, which makes that part as good as
+    exact.
     """
     weights = [part.weight.detach() for part in parts]
     twice = len(weights[-1]) if finer else 0
@@ -188,8 +213,15 @@ def rounded(parts: list[nn.Linear], name: str, pack: Pack, *, finer: bool = Fals
     weight, scale = pack.get((f"{name}.weight", f"{name}.scale"), made)
     bias = _bias(parts)
     if int8_weights.available():
-        return _finished(Waiting(int8_weights.Digits, pack.arranged(f"{name}.weight", lambda: int8_weights.arrange(weight, scale))), twice, bias)
-    coarse, exact = _finished(lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float(), twice, bias), full(parts, name, pack)
+        return _finished(
+            Waiting(int8_weights.Digits, pack.arranged(f"{name}.weight", lambda: int8_weights.arrange(weight, scale))),
+            twice,
+            bias,
+        )
+    coarse, exact = (
+        _finished(lambda x: torch._weight_int8pack_mm(x.bfloat16(), weight, scale).float(), twice, bias),
+        full(parts, name, pack),
+    )
     return lambda x: (exact if len(x) > WIDEST else coarse)(x)
 
 
@@ -218,7 +250,9 @@ class Form(Struct, frozen=True):
     parts: tuple[str, ...]
     """What a pack keeps of it: the last parts of the names."""
     kernel: ModuleType | None
-    """What computes it over one row and over many: available() says whether this machine can, arrange() takes the parts. None: torch."""
+    """What computes it over one row and over many: available() says whether this machine can, arrange() takes the
+    parts. None: torch.
+    """
 
     @property
     def uniform(self) -> bool:
@@ -230,7 +264,9 @@ FULL = Form(full, (), None)
 HALF = Form(halved, ("half",), fp16_weights)
 INT8 = Form(rounded, ("weight", "scale"), int8_weights)
 FORMS: dict[Step, tuple[Form, Form]] = {"fp32": (FULL, FULL), "fp16": (HALF, INT8), "int8": (INT8, INT8)}
-"""The layers' form and the head's. With fp16 the head is int8 all the same: it only has to find the likely tokens, which are computed again."""
+"""The layers' form and the head's. With fp16 the head is int8 all the same: it only has to find the likely tokens,
+which are computed again.
+"""
 
 
 def form_of(step: Step, name: str) -> Form:

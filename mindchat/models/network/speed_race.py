@@ -1,8 +1,9 @@
 """Which of two ways is quicker, on a machine that may be busy.
 
-Owns: taking turns, when the outcome can be relied on. Does not own: what is compared, what is made of it.
-The ways run in turn, so that a busy moment falls on both. The quickest runs say what the machine can do, the medians what it did just now; where the
-two disagree about the winner, more rounds are run, and if they still do, the outcome holds for now but is not to be kept.
+Owns: taking turns, when the outcome can be relied on. Does not own: what is compared, what is made of it. The ways run
+in turn, so that a busy moment falls on both. The quickest runs say what the machine can do, the medians what it did
+just now; where the two disagree about the winner, more rounds are run, and if they still do, the outcome holds for now
+but is not to be kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from msgspec import Struct
 ROUNDS, MOST = 5, 15
 """Rounds at first, and at most."""
 HOPELESS = 5.0
-"""The race ends after two rounds if even the rival's quickest run takes this many times as long as the base's slowest."""
+"""The race ends after two rounds if even the rival's quickest run takes this many times as long as the base's slowest.
+"""
 
 
 class Raced(Struct, frozen=True):

@@ -1,9 +1,10 @@
 """torch's shared libraries mapped into the process before torch is imported, so that the screens go on meanwhile.
 
-Owns: map_libraries(). Does not own: the import, and what must be set before it (loader).
-An import holds the interpreter lock while the loader maps and relocates a library and runs its constructors: for torch's half a gigabyte that is
-up to 0.8 s, in which no other thread moves. A foreign call through ctypes gives the lock back, hence the C library's own dlopen. The import
-finds the same files in place. torch's extension itself is left to the import: its constructors may use Python, which needs the lock.
+Owns: map_libraries(). Does not own: the import, and what must be set before it (loader). An import holds the
+interpreter lock while the loader maps and relocates a library and runs its constructors: for torch's half a gigabyte
+that is up to 0.8 s, in which no other thread moves. A foreign call through ctypes gives the lock back, hence the C
+library's own dlopen. The import finds the same files in place. torch's extension itself is left to the import: its
+constructors may use Python, which needs the lock.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ def library_folder() -> Path | None:
 
 
 def map_libraries(folder: Path | None = None) -> bool:
-    """Map torch's libraries with the interpreter lock given back; whether that was done. Whatever is in the way, the import does it later.
+    """Map torch's libraries with the interpreter lock given back; whether that was done. Whatever is in the way, the
+    import does it later.
 
-    Call it after the environment is set: OpenMP reads its policy here. Does nothing on Windows, where torch opens its libraries this way itself.
+    Call it after the environment is set: OpenMP reads its policy here. Does nothing on Windows, where torch opens its
+    libraries this way itself.
     """
     folder = folder or library_folder()
     if folder is None or "torch" in sys.modules or os.name != "posix" or "TORCH_USE_RTLD_GLOBAL" in os.environ:

@@ -1,6 +1,7 @@
 """A prompt's prefill as transformers does it by itself: its own cache, fused attention, one pass over what is new.
 
-Owns: the reference that prefill behind a kept prefix is held against. Does not own: MindChat's own prefill (hf), reports (bench).
+Owns: the reference that prefill behind a kept prefix is held against. Does not own: MindChat's own prefill (hf),
+reports (bench).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from mindchat.models.network.backbone import Backbone
 
 @torch.inference_mode()
 def prefill_behind(backbone: Backbone, before: Sequence[int], new: Sequence[int]) -> tuple[float, int]:
-    """Seconds of one pass over the ids `new` behind the ids `before`, which are computed first and not timed; and the likeliest next id."""
+    """Seconds of one pass over the ids `new` behind the ids `before`, which are computed first and not timed; and the
+    likeliest next id.
+    """
     model = backbone.model
     model.set_attn_implementation("sdpa")
     try:

@@ -1,8 +1,8 @@
 """What a model server can do, found out by asking it once.
 
 Owns: Abilities, the probe at connect: models, window, open assistant turn, log-probabilities, characters a token.
-Does not own: the requests afterwards (server), the connection (wire).
-One short generation tells most: its assistant turn stands open in the middle of a word, so a server that continues it must say "is".
+Does not own: the requests afterwards (server), the connection (wire). One short generation tells most: its assistant
+turn stands open in the middle of a word, so a server that continues it must say "is".
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ LETTERS = (0.5, 50.0)
 LONGEST_WINDOW = 1 << 30
 """Tokens; a server that says more is not believed."""
 _SAMPLE = (
-    "Paris is the capital and the largest city of France. It stands on the Seine, which rises in Burgundy, flows through the city from east to "
-    "west and reaches the sea at Le Havre. In 1889 a tower of iron was built beside the river for the world's fair; it is still there. "
-    "What is the capital of France? Answer in one sentence."
+    "Paris is the capital and the largest city of France. It stands on the Seine, which rises in Burgundy, flows"
+    " through the city from east to west and reaches the sea at Le Havre. In 1889 a tower of iron was built beside the"
+    " river for the world's fair; it is still there. What is the capital of France? Answer in one sentence."
 )
 _OPEN = "The capital of France is Par"
 _MIDDLE = "is"
@@ -106,13 +106,17 @@ def find_out(wire: Wire, section: ModelSection, cancel: Cancel = NEVER) -> Abili
 
 
 def _letters(tokens: int) -> float:
-    """Characters a token, from the tokens of the sample as the server counts them; the usual ones if it counts none, or what cannot be."""
+    """Characters a token, from the tokens of the sample as the server counts them; the usual ones if it counts none, or
+    what cannot be.
+    """
     letters = len(_SAMPLE + _OPEN) / tokens if tokens else 0.0
     return letters if LETTERS[0] <= letters <= LETTERS[1] else 3.0
 
 
 def choose_model(wire: Wire, section: ModelSection, cancel: Cancel) -> tuple[str, Mapping[str, Any]]:
-    """The server's id of the wanted model and what the server says about it; a server of one model need not be told its name."""
+    """The server's id of the wanted model and what the server says about it; a server of one model need not be told its
+    name.
+    """
     try:
         listed = wire.get("models", cancel).get("data")
     except ServerError as error:
@@ -125,7 +129,10 @@ def choose_model(wire: Wire, section: ModelSection, cancel: Cancel) -> tuple[str
     if len(entries) == 1 and section.name == ModelSection().name:
         return next(iter(entries.items()))
     shown = ", ".join(clean_line(id, 80) for id in list(entries)[:12])
-    raise ModelMissingError(f"The server {wire.shown} has no model {clean_line(section.name, 80)}.", f"Set model.name to one of its own: {shown}.")
+    raise ModelMissingError(
+        f"The server {wire.shown} has no model {clean_line(section.name, 80)}.",
+        f"Set model.name to one of its own: {shown}.",
+    )
 
 
 def _window(wire: Wire, told: Mapping[str, Any], cancel: Cancel) -> int:
@@ -163,7 +170,13 @@ def _first_answer(wire: Wire, model: str, cancel: Cancel) -> tuple[Mode, int, bo
         messages = [{"role": "user", "content": _SAMPLE}]
         if mode != "instruct":
             messages.append({"role": "assistant", "content": _OPEN})
-        body = {"model": model, "messages": messages, "temperature": 0, "stream": True, **settings_of(mode, top, counts)}
+        body = {
+            "model": model,
+            "messages": messages,
+            "temperature": 0,
+            "stream": True,
+            **settings_of(mode, top, counts),
+        }
         for name in dict.fromkeys((limit, *LIMITS)):
             try:
                 return mode, top, counts, name, list(wire.stream("chat/completions", {**body, name: 3}, 3, cancel))
@@ -180,7 +193,9 @@ def _first_answer(wire: Wire, model: str, cancel: Cancel) -> tuple[Mode, int, bo
 
 
 def _counted(wire: Wire, model: str, mode: Mode, limit: str, cancel: Cancel) -> int:
-    """Tokens of the sample as the server counts them outside a stream (llama-cpp-python sends none within one); 0 if it never does."""
+    """Tokens of the sample as the server counts them outside a stream (llama-cpp-python sends none within one); 0 if it
+    never does.
+    """
     messages = [{"role": "user", "content": _SAMPLE}, {"role": "assistant", "content": _OPEN}]
     body = {"model": model, "messages": messages, "temperature": 0, limit: 1, **settings_of(mode, 0, False)}
     try:
@@ -195,7 +210,14 @@ def _counted(wire: Wire, model: str, mode: Mode, limit: str, cancel: Cancel) -> 
 def _scores_prompts(wire: Wire, model: str, cancel: Cancel) -> bool:
     """Whether prompt_logprobs is understood and answered."""
     messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good"}]
-    body = {"model": model, "messages": messages, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0, **settings_of("continue", 0, False)}
+    body = {
+        "model": model,
+        "messages": messages,
+        "max_tokens": 1,
+        "temperature": 0,
+        "prompt_logprobs": 0,
+        **settings_of("continue", 0, False),
+    }
     try:
         return isinstance(wire.post("chat/completions", body, cancel).get("prompt_logprobs"), list)
     except ServerError as error:
@@ -210,15 +232,22 @@ def _noted(found: Abilities, wire: Wire, told: bool, widest: int) -> Abilities:
 
     notes = []
     if found.mode == "instruct":
-        notes.append('This server cannot continue a reply that has begun; words to begin with, such as "Answer:", are put as an instruction.')
+        notes.append(
+            'This server cannot continue a reply that has begun; words to begin with, such as "Answer:", are put as an'
+            " instruction."
+        )
     if not found.logprob:
-        notes.append("This server gives no log-probabilities; methods that watch the model's uncertainty cannot be used with it.")
+        notes.append(
+            "This server gives no log-probabilities; methods that watch the model's uncertainty cannot be used with it."
+        )
     elif not found.entropy:
         notes.append("This server gives the chosen token's log-probability only, so there is no entropy.")
     else:
         notes.append(f"Entropies are lower bounds, from the {widest} likeliest tokens that this server reports.")
     if not told:
-        notes.append(f"This server does not say how long its window is; {found.window:,} tokens are assumed (model.window).")
+        notes.append(
+            f"This server does not say how long its window is; {found.window:,} tokens are assumed (model.window)."
+        )
     address = urlsplit(wire.url)
     if wire.keyed and address.scheme == "http" and address.hostname not in ("localhost", "127.0.0.1", "::1"):
         notes.append("The key travels unencrypted: the address begins with http, not https.")
@@ -240,8 +269,12 @@ def key_of(server: ServerSection, environ: Mapping[str, str]) -> str:
         return ""
     key, name = environ.get(server.key_env, "").strip(), clean_line(server.key_env, 80)
     if not key:
-        raise ConfigError(f"The environment variable {name} is empty.", "Put the server's key into it, or clear server.key_env.")
+        raise ConfigError(
+            f"The environment variable {name} is empty.", "Put the server's key into it, or clear server.key_env."
+        )
     if not re.fullmatch(r"[\x21-\x7e]+", key):
-        said = f"The environment variable {name} holds no key: a key has no blanks, line ends or characters outside ASCII."
+        said = (
+            f"The environment variable {name} holds no key: a key has no blanks, line ends or characters outside ASCII."
+        )
         raise ConfigError(said, "Copy the server's key into it anew.")
     return key

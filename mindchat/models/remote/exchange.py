@@ -1,8 +1,9 @@
 """One request to a model server, in a thread of its own, with bounds on everything that comes back.
 
-Owns: the thread, how it is left, lines and their lengths, silence. Does not own: what is asked, attempts and refusals (wire).
-Whatever a server sends is bounded: a line, a body, the lines that say nothing, the time in which nothing is said, and how far the thread
-reads ahead of who takes the lines. Bytes that are compressed are refused, because a few of them can become gigabytes.
+Owns: the thread, how it is left, lines and their lengths, silence. Does not own: what is asked, attempts and refusals
+(wire). Whatever a server sends is bounded: a line, a body, the lines that say nothing, the time in which nothing is
+said, and how far the thread reads ahead of who takes the lines. Bytes that are compressed are refused, because a few of
+them can become gigabytes.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ class Exchange:
                 each.shutdown(socket.SHUT_RDWR)
 
     def items(self, cancel: Cancel) -> Iterator[Head | str]:
-        """The head, then lines that say something. Raises what the token raises, ServerError (too much), and the request's own exception."""
+        """The head, then lines that say something. Raises what the token raises, ServerError (too much), and the
+        request's own exception.
+        """
         heard = time.monotonic()
         while True:
             cancel.check()
@@ -123,7 +126,10 @@ class Exchange:
             return
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("identity", ""):
-            raise Oversized("The server sends compressed bytes, which were not asked for.", "Switch compression off, in the server or in its proxy.")
+            raise Oversized(
+                "The server sends compressed bytes, which were not asked for.",
+                "Switch compression off, in the server or in its proxy.",
+            )
         if not self._bounds.comments:
             yield self._whole(response)
             return
@@ -137,7 +143,9 @@ class Exchange:
                 yield line.decode("utf-8", "replace")
 
     def _whole(self, response: httpx2.Response) -> str:
-        """A body; of one that begins as no JSON object can, the beginning. Empty space before it keeps a connection alive."""
+        """A body; of one that begins as no JSON object can, the beginning. Empty space before it keeps a connection
+        alive.
+        """
         held, size = bytearray(), 0
         for block in response.iter_raw():
             size += len(block)
@@ -177,7 +185,9 @@ class Exchange:
                 return
 
     def _trace(self, name: str, info: Mapping[str, Any]) -> None:
-        """Remember the socket, plain or encrypted, as soon as there is one: only shutting it down wakes a thread that reads from it."""
+        """Remember the socket, plain or encrypted, as soon as there is one: only shutting it down wakes a thread that
+        reads from it.
+        """
         if name.endswith(("connect_tcp.complete", "start_tls.complete")):
             found = info["return_value"].get_extra_info("socket")
             if found is not None:
@@ -188,4 +198,7 @@ class Exchange:
 
 def _too_long(most: int) -> Oversized:
     size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
-    return Oversized(f"The server sends more than {size} where an answer is expected.", "Check server.url; the server's log may say more.")
+    return Oversized(
+        f"The server sends more than {size} where an answer is expected.",
+        "Check server.url; the server's log may say more.",
+    )

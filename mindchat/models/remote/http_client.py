@@ -1,9 +1,10 @@
 """HTTP to a model server: requests that can always be left, retries, refusals in a user's words.
 
-Owns: the connection, time-outs, back-off, server-sent events, what a status code means. Does not own: what is asked (server, connect).
-How: each request runs in a thread of its own and hands over lines, whose length is bounded (exchange); who waits looks at the cancel token ten
-times a second, and leaving shuts the socket down, so that the server stops generating at once, also while it has not sent a byte. What has
-another shape than the protocol's is refused here (shapes). The key is in no message.
+Owns: the connection, time-outs, back-off, server-sent events, what a status code means. Does not own: what is asked
+(server, connect). How: each request runs in a thread of its own and hands over lines, whose length is bounded
+(exchange); who waits looks at the cancel token ten times a second, and leaving shuts the socket down, so that the
+server stops generating at once, also while it has not sent a byte. What has another shape than the protocol's is
+refused here (shapes). The key is in no message.
 """
 
 from __future__ import annotations
@@ -32,22 +33,32 @@ LONGEST_WAIT = 30.0
 CONNECT_SECONDS = 10.0
 SPARE = 256
 """Events without words that a stream may hold: roles, counts, ends."""
-_WINDOW_WORDS = ("context length", "context window", "context size", "context_length", "n_ctx", "max_model_len", "too many tokens")
+_WINDOW_WORDS = (
+    "context length",
+    "context window",
+    "context size",
+    "context_length",
+    "n_ctx",
+    "max_model_len",
+    "too many tokens",
+)
 
 
 class Wire:
     """A server's address and how to talk to it."""
 
     def __init__(self, url: str, key: str = "", timeout: float = 120.0, pause: float = 0.5) -> None:
-        """`timeout`: seconds to wait for a line that says something (0: for ever). `pause`: seconds before the second attempt, doubled for each
-        further one.
+        """`timeout`: seconds to wait for a line that says something (0: for ever). `pause`: seconds before the second
+        attempt, doubled for each further one.
         """
         self.url = url
         self.shown = shown_address(url)
         """The address for messages, without credentials."""
         self._secrets = tuple(part for part in (key, *secrets_of(url)) if part)
         self._key, self._timeout, self._pause = key, timeout, pause
-        limits = httpx2.Limits(max_keepalive_connections=0)  # each request its own connection: leaving one disturbs no other
+        limits = httpx2.Limits(
+            max_keepalive_connections=0
+        )  # each request its own connection: leaving one disturbs no other
         waits = httpx2.Timeout(timeout or None, connect=CONNECT_SECONDS)
         headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}
         self._client = httpx2.Client(headers=headers, timeout=waits, limits=limits)
@@ -70,10 +81,11 @@ class Wire:
         return self._whole("POST", path, body, cancel)
 
     def stream(self, path: str, body: Mapping[str, Any], most: int, cancel: Cancel = NEVER) -> Iterator[dict[str, Any]]:
-        """The server-sent events that answer a body, up to [DONE]; closing the iterator closes the connection. `most`: tokens asked for.
+        """The server-sent events that answer a body, up to [DONE]; closing the iterator closes the connection. `most`:
+        tokens asked for.
 
-        Raises ServerError (also if the connection breaks, or the stream ends, before its end is announced, or if there are far more events than
-        tokens), WindowError.
+        Raises ServerError (also if the connection breaks, or the stream ends, before its end is announced, or if there
+        are far more events than tokens), WindowError.
         """
         ended, count = False, 0
         lines = self._lines("POST", path, body, EVENTS, cancel)
@@ -81,7 +93,10 @@ class Wire:
             for line in lines:
                 count += 1
                 if count > 4 * most + SPARE:
-                    raise ServerError(f"The server {self.shown} does not end its answer.", "It ignores the limit of tokens; its log may say why.")
+                    raise ServerError(
+                        f"The server {self.shown} does not end its answer.",
+                        "It ignores the limit of tokens; its log may say why.",
+                    )
                 data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
                 if data == "[DONE]":
                     return
@@ -94,7 +109,10 @@ class Wire:
         finally:
             lines.close()  # type: ignore[attr-defined]  # a generator
         if not ended:
-            raise ServerError(f"The server {self.shown} broke off in the middle of its answer.", "Ask again; the server's log may say why.")
+            raise ServerError(
+                f"The server {self.shown} broke off in the middle of its answer.",
+                "Ask again; the server's log may say why.",
+            )
 
     # ── inside ──
 
@@ -150,19 +168,33 @@ class Wire:
     def _failure(self, broken: Exception) -> ServerError:
         """A connection that failed, in words."""
         if isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return ServerError(f"The server {self.shown} cannot be reached.", "Check server.url, and that the server is running.")
+            return ServerError(
+                f"The server {self.shown} cannot be reached.", "Check server.url, and that the server is running."
+            )
         if isinstance(broken, httpx2.TimeoutException):
-            return ServerError(f"The server {self.shown} sent nothing for {self._timeout:g} s.", "Raise server.timeout, or ask for less.")
+            return ServerError(
+                f"The server {self.shown} sent nothing for {self._timeout:g} s.",
+                "Raise server.timeout, or ask for less.",
+            )
         detail = self._shown(str(broken)) or type(broken).__name__
-        return ServerError(f"The connection to {self.shown} broke: {detail}.", "Ask again; the server's log may say why.")
+        return ServerError(
+            f"The connection to {self.shown} broke: {detail}.", "Ask again; the server's log may say why."
+        )
 
     def _refusal(self, status: int, body: str) -> MindChatError:
         """A refusal, in words."""
         detail = self._shown(_detail(body))
         said = f": {detail}" if detail else "."
         if any(word in detail.lower() for word in _WINDOW_WORDS) and status not in (401, 403, 429):
-            return WindowError(f"The prompt exceeds the server's window{said}", "Set model.window to the server's, lower -k or --repeat.")
-        return ServerError(f"The server {self.shown} {_MEANINGS.get(status, f'answers {status}')}{said}", _HINTS.get(status, _HINT), status)
+            return WindowError(
+                f"The prompt exceeds the server's window{said}",
+                "Set model.window to the server's, lower -k or --repeat.",
+            )
+        return ServerError(
+            f"The server {self.shown} {_MEANINGS.get(status, f'answers {status}')}{said}",
+            _HINTS.get(status, _HINT),
+            status,
+        )
 
     def _shown(self, text: str) -> str:
         """A server's words: on one line, harmless, short, and without key and password, which some servers repeat."""
@@ -189,7 +221,10 @@ _HINTS = {
     **dict.fromkeys((301, 302, 307, 308), _MOVED),
     401: "Put the key into an environment variable and its name into server.key_env.",
     403: "Check what the key may use; server.key_env names its environment variable.",
-    404: "server.url is the address that OpenAI-compatible clients use, usually ending in /v1; model.name is a model of that server.",
+    404: (
+        "server.url is the address that OpenAI-compatible clients use, usually ending in /v1; model.name is a model of"
+        " that server."
+    ),
     429: "Wait a while, or use a server with more room.",
     503: "It may still be loading its model: try again in a minute.",
 }
@@ -216,7 +251,9 @@ def _code(event: Mapping[str, Any]) -> int:
 
 
 def _may_pass(broken: Exception) -> bool:
-    """A connection that was reset may come again; one that is refused or silent is not tried again: the user should hear of it."""
+    """A connection that was reset may come again; one that is refused or silent is not tried again: the user should
+    hear of it.
+    """
     return isinstance(broken, httpx2.ReadError | httpx2.WriteError | httpx2.RemoteProtocolError | ConnectionResetError)
 
 

@@ -1,6 +1,8 @@
-"""A server's words as tokens with signals: pieces of text and the log-probabilities that came with them, brought together.
+"""A server's words as tokens with signals: pieces of text and the log-probabilities that came with them, brought
+together.
 
-Owns: reading `logprobs` in both forms that servers use, entropy from the likeliest tokens, what belongs to which token, an echo cut off.
+Owns: reading `logprobs` in both forms that servers use, entropy from the likeliest tokens, what belongs to which token,
+an echo cut off.
 Does not own: requests (server), the connection (wire). Imports no torch.
 """
 
@@ -41,11 +43,13 @@ class Scored(Struct, frozen=True):
 
 
 def entropy_bounds(logprobs: Sequence[float], vocabulary: int = VOCABULARY) -> tuple[float, float]:
-    """The least and the greatest entropy, nats, of a distribution whose k likeliest tokens have these log-probabilities.
+    """The least and the greatest entropy, nats, of a distribution whose k likeliest tokens have these
+    log-probabilities.
 
-    With p the known probabilities, m their smallest and r = 1 - Σp what is left, the unseen tokens have at most m each. So each of
-    their terms -q·log q is at least q·(-log min(m, r)), and H ≥ -Σ p·log p - r·log min(m, r); spread evenly over the rest of the vocabulary
-    they reach the greatest, H ≤ -Σ p·log p - r·log(r / (V - k)). The gap is r·log((V - k)·min(m, r) / r): under 0.1 nats once 99 % are known.
+    With p the known probabilities, m their smallest and r = 1 - Σp what is left, the unseen tokens have at most m each.
+    So each of their terms -q·log q is at least q·(-log min(m, r)), and H ≥ -Σ p·log p - r·log min(m, r); spread evenly
+    over the rest of the vocabulary they reach the greatest, H ≤ -Σ p·log p - r·log(r / (V - k)). The gap is r·log((V -
+    k)·min(m, r) / r): under 0.1 nats once 99 % are known.
     """
     known = [math.exp(value) for value in logprobs]
     own = -sum(p * value for p, value in zip(known, logprobs, strict=True))
@@ -65,14 +69,23 @@ def choices_of(event: Mapping[str, Any], ended: bool) -> Iterator[Mapping[str, A
 
 
 def scored_of(choice: Mapping[str, Any]) -> list[Scored]:
-    """The tokens of one choice (or of one event of it); both forms: a list of objects, or parallel lists. Empty if there are none."""
+    """The tokens of one choice (or of one event of it); both forms: a list of objects, or parallel lists. Empty if
+    there are none.
+    """
     found = choice.get("logprobs") or {}
     if isinstance(found.get("content"), list):
-        return [Scored(_text(item), value_of(item.get("logprob")), _ranked(item.get("top_logprobs") or [])) for item in found["content"]]
+        return [
+            Scored(_text(item), value_of(item.get("logprob")), _ranked(item.get("top_logprobs") or []))
+            for item in found["content"]
+        ]
     texts, values = found.get("tokens") or [], found.get("token_logprobs") or []
     tops = found.get("top_logprobs") or [{}] * len(texts)
     return [
-        Scored(_whole(text), value_of(value), tuple(sorted(((str(t), value_of(v)) for t, v in (top or {}).items()), key=lambda pair: -pair[1])))
+        Scored(
+            _whole(text),
+            value_of(value),
+            tuple(sorted(((str(t), value_of(v)) for t, v in (top or {}).items()), key=lambda pair: -pair[1])),
+        )
         for text, value, top in zip(texts, values, tops, strict=False)
     ]
 
@@ -89,7 +102,9 @@ def _text(item: Mapping[str, Any]) -> str:
 
 
 def _whole(text: str) -> str:
-    """Without halves of characters, which JSON can spell and UTF-8 cannot: they would be taken for bytes that wait for others."""
+    """Without halves of characters, which JSON can spell and UTF-8 cannot: they would be taken for bytes that wait for
+    others.
+    """
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -100,7 +115,9 @@ def value_of(value: Any) -> float:
 
 
 class Allowance:
-    """The limit of tokens, held here too: a server may ignore it, in words, in thoughts that it keeps apart, or in figures without words."""
+    """The limit of tokens, held here too: a server may ignore it, in words, in thoughts that it keeps apart, or in
+    figures without words.
+    """
 
     def __init__(self, limit: int) -> None:
         self._tokens, self._letters = limit, LETTERS * limit + SPARE
@@ -145,7 +162,8 @@ class Assembler:
             self._text = self._text[len(piece) :]
             yield self._token(piece, each)
         if self._text and (not self._waiting or not self._waiting[0][0].startswith(self._text)):
-            # text without figures, or figures of something else (a control token that is not shown): the text is what counts
+            # text without figures, or figures of something else (a control token that is not shown): the text is what
+            # counts
             figures = self._waiting[0][1] if self._waiting else None
             self._waiting.clear()
             piece, self._text = self._text, ""
@@ -162,8 +180,14 @@ class Assembler:
             yield Token(0, -1, rest)
 
     def _token(self, piece: str, each: Scored | None) -> Token:
-        entropy = entropy_bounds([value for _, value in each.top])[0] if each is not None and self._entropy and len(each.top) > 1 else None
-        return Token(0, -1, self._cleaner.feed(piece), each.logprob if each is not None and self._logprob else None, entropy)
+        entropy = (
+            entropy_bounds([value for _, value in each.top])[0]
+            if each is not None and self._entropy and len(each.top) > 1
+            else None
+        )
+        return Token(
+            0, -1, self._cleaner.feed(piece), each.logprob if each is not None and self._logprob else None, entropy
+        )
 
 
 class Echo:
@@ -204,7 +228,9 @@ class Reader:
         self.stopped = False
 
     def feed(self, said: Mapping[str, Any], scored: Sequence[Scored]) -> Iterator[Token]:
-        """Tokens that are certain after these words (a delta or a message); thoughts that the server keeps apart are not shown."""
+        """Tokens that are certain after these words (a delta or a message); thoughts that the server keeps apart are
+        not shown.
+        """
         text = _whole(said.get("content") or "")
         if not text and (said.get("reasoning_content") or said.get("reasoning")):
             self._assembler.skip()

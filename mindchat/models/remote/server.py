@@ -31,7 +31,10 @@ from mindchat.values import Choice, Draft, Finish, Finished, Piece, Prefilled, P
 
 _CONTROL = re.compile(r"<(?=[|｜]|/?s>|bos>|eos>|start_of_turn>|end_of_turn>)|\[(?=/?INST\])")
 """Where a control token of a common chat template begins: servers read them as such wherever they stand."""
-_BEGIN = "Your reply begins with the words below, which stand there already. Write only what comes after them, without repeating them.\n"
+_BEGIN = (
+    "Your reply begins with the words below, which stand there already. Write only what comes after them, without"
+    " repeating them.\n"
+)
 CHAT = "chat/completions"
 MARGIN = 1.05
 """The estimate of count() is this much too high rather than too low."""
@@ -182,7 +185,8 @@ class ServerModel:
     def attention(self, prompt: Prompt, draft: Draft, span: Span, *, cancel: Cancel = NEVER) -> Sequence[Piece]:
         """Raises CapabilityError: no server of this kind tells attention."""
         raise CapabilityError(
-            f"{self.id} runs on a server, which tells no attention.", "Choose a policy that needs none, such as flare, or a model on this machine."
+            f"{self.id} runs on a server, which tells no attention.",
+            "Choose a policy that needs none, such as flare, or a model on this machine.",
         )
 
     # ── one request ──
@@ -210,7 +214,9 @@ class ServerModel:
             for event in events:
                 if not begun:
                     begun = True
-                    self._used[0] += total  # whoever asks for usage() in the middle of a stream gets the estimate; _settle corrects it
+                    self._used[0] += (
+                        total  # whoever asks for usage() in the middle of a stream gets the estimate; _settle corrects it
+                    )
                     yield Prefilled(total, total, 0, 0.0)
                 usage = event.get("usage") or usage
                 for choice in choices_of(event, ended):
@@ -244,9 +250,15 @@ class ServerModel:
         want = want & self._provides
         opened = bool(prompt.messages) and prompt.messages[-1].role == "assistant"
         echo = prompt.messages[-1].text if self.abilities.mode == "instruct" and opened else ""
-        return Reader(Assembler(logprob=Signal.LOGPROB in want, entropy=Signal.ENTROPY in want), Echo(echo), Tail([s for s in stop if s]))
+        return Reader(
+            Assembler(logprob=Signal.LOGPROB in want, entropy=Signal.ENTROPY in want),
+            Echo(echo),
+            Tail([s for s in stop if s]),
+        )
 
-    def _draft(self, prompt: Prompt, choice: Mapping[str, Any], want: frozenset[Signal], stop: Sequence[str], limit: int) -> Draft:
+    def _draft(
+        self, prompt: Prompt, choice: Mapping[str, Any], want: frozenset[Signal], stop: Sequence[str], limit: int
+    ) -> Draft:
         reader = self._reader(prompt, want, stop)
         said, scored = Allowance(limit).grant(choice.get("message") or {}, scored_of(choice))
         found = [*reader.feed(said, scored), *reader.close()]
@@ -258,7 +270,8 @@ class ServerModel:
         reason = choice.get("finish_reason")
         if reason == "content_filter":
             raise ServerError(
-                f"The server {self.wire.shown} holds the answer back: its filter objects.", "Ask in other words, or use another server."
+                f"The server {self.wire.shown} holds the answer back: its filter objects.",
+                "Ask in other words, or use another server.",
             )
         return FINISHES.get(str(reason), Finish.EOS) if reason else known
 
@@ -292,8 +305,14 @@ class ServerModel:
 
     def _messages(self, prompt: Prompt) -> Messages:
         """Roles and words; without an open turn, its words become an instruction at the end of the user's."""
-        messages = [{"role": message.role, "content": _CONTROL.sub(r"\g<0> ", message.text)} for message in prompt.messages]
-        if messages and messages[-1]["role"] == "assistant" and (not messages[-1]["content"] or self.abilities.mode == "instruct"):
+        messages = [
+            {"role": message.role, "content": _CONTROL.sub(r"\g<0> ", message.text)} for message in prompt.messages
+        ]
+        if (
+            messages
+            and messages[-1]["role"] == "assistant"
+            and (not messages[-1]["content"] or self.abilities.mode == "instruct")
+        ):
             begun = messages.pop()["content"]
             if begun and messages and messages[-1]["role"] == "user":
                 messages[-1]["content"] += f"\n\n{_BEGIN}{begun}"

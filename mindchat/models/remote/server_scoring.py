@@ -78,7 +78,9 @@ def _exact(model: Askable, prompt: Prompt, option: str, cancel: Cancel) -> Choic
         count += 1
         left -= len(str(scored.get("decoded_token") or ""))
     if left > 0:
-        raise ServerError("The server's log-probabilities of the prompt do not cover the option.", "Its log may say why.")
+        raise ServerError(
+            "The server's log-probabilities of the prompt do not cover the option.", "Its log may say why."
+        )
     return Choice(option, total, count)
 
 
@@ -97,7 +99,11 @@ def _fitting(top: Top, words: str, option: str) -> tuple[str, float] | None:
     fits = [(text, value) for text, value in top if text and rest.startswith(text)]
     if not words and not fits:
         lead = len(rest) - len(rest.lstrip())
-        fits = [(rest[:lead] + text.lstrip(), value) for text, value in top if text.strip() and rest.lstrip().startswith(text.lstrip())]
+        fits = [
+            (rest[:lead] + text.lstrip(), value)
+            for text, value in top
+            if text.strip() and rest.lstrip().startswith(text.lstrip())
+        ]
     return max(fits, key=lambda pair: len(pair[0]), default=None)
 
 
@@ -114,13 +120,16 @@ def _walk(model: Askable, prompt: Prompt, option: str, seen: dict[str, Top], can
     return Choice(option, total, count)
 
 
-def _firsts(model: Askable, prompt: Prompt, options: Sequence[str], seen: dict[str, Top], cancel: Cancel) -> list[Choice]:
+def _firsts(
+    model: Askable, prompt: Prompt, options: Sequence[str], seen: dict[str, Top], cancel: Cancel
+) -> list[Choice]:
     top = _alternatives(model, prompt, "", seen, cancel) if options else ()
     found = [_fitting(top, "", option) for option in options]
     begun = {option: fit[0] for option, fit in zip(options, found, strict=True) if fit is not None}
     if len(set(begun.values())) < len(begun):
         raise CapabilityError(
-            f"{model.id} cannot tell these answers apart: they begin alike, and its server cannot continue a reply that has begun.",
+            f"{model.id} cannot tell these answers apart: they begin alike, and its server cannot continue a reply that"
+            " has begun.",
             "vLLM and llama.cpp servers can; or choose a model on this machine.",
         )
     least = min((value for _, value in top), default=FLOOR)

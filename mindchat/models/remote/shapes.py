@@ -1,7 +1,8 @@
 """The shape of what a model server answers: which fields are read, and of which type each must be.
 
-Owns: the types, the check. Does not own: reading the values (replies, elect, connect). Source: the reference of OpenAI's chat completions, with
-what vLLM and llama.cpp add. Only fields that are read are named; a server may send any others.
+Owns: the types, the check. Does not own: reading the values (replies, elect, connect). Source: the reference of
+OpenAI's chat completions, with what vLLM and llama.cpp add. Only fields that are read are named; a server may send any
+others.
 """
 
 from __future__ import annotations

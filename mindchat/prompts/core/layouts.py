@@ -1,9 +1,11 @@
 """Who says the copies: the answer prompt in both roles, with and without reasoning before it, and the reasoning prompt.
 
-Owns: the order of question, documents, memory and notes in a copy, and of the messages. Does not own: the words (wording), passages (blocks).
-Source: CoRe Tables 4 (assistant role), 11 (user role), 7 (chain of thought); Appendix E for the reasoning prompt, which repeats the passages with
-the reasoning so far if layout.reasoning asks for it (the paper prints no template for it: this one is ours). With layout.order = "docs_first", a
-deviation, the documents stand before the conversation and the question, so that a later question over them starts from what is computed already.
+Owns: the order of question, documents, memory and notes in a copy, and of the messages. Does not own: the words
+(wording), passages (blocks).
+Source: CoRe Tables 4 (assistant role), 11 (user role), 7 (chain of thought); Appendix E for the reasoning prompt, which
+repeats the passages with the reasoning so far if layout.reasoning asks for it (the paper prints no template for it:
+this one is ours). With layout.order = "docs_first", a deviation, the documents stand before the conversation and the
+question, so that a later question over them starts from what is computed already.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from mindchat.values import Draft, Kept, Message, Prompt, Segment, Text, TurnSta
 
 History = Sequence[tuple[str, str]]
 Told = Mapping[str, str] | None
-"""What the repeated copies say of each passage, by id; passages without entry are not repeated. None: the same as the first copy."""
+"""What the repeated copies say of each passage, by id; passages without entry are not repeated. None: the same as the
+first copy.
+"""
 
 
 class _Words(Struct, frozen=True):
@@ -52,8 +56,9 @@ class _Layout:
     def reasoning(self, hop: TurnState, kept: Sequence[Draft], history: History) -> Prompt:
         """Exemplars, documents, question, and the accepted reasoning by its own token ids in an open assistant turn.
 
-        The order (stable first, newest last) lets a new hop share its prefix with the one before. Repeated, each copy but the last is followed by
-        the whole sentences accepted so far, as notes; after the last copy they stand in the assistant's turn, to be continued.
+        The order (stable first, newest last) lets a new hop share its prefix with the one before. Repeated, each copy
+        but the last is followed by the whole sentences accepted so far, as notes; after the last copy they stand in the
+        assistant's turn, to be continued.
         """
         data = exemplars("reasoning")
         messages = [Message("system", (Text(data["system"]),))]
@@ -172,7 +177,9 @@ class AssistantRole(_Layout):
 
 
 def explanation(answering: Prompt, said: Segment) -> Prompt:
-    """The answer prompt, the short answer that was `said`, and the beginning of the sentences that explain it; nothing before them changes."""
+    """The answer prompt, the short answer that was `said`, and the beginning of the sentences that explain it; nothing
+    before them changes.
+    """
     *before, prefill = answering.messages
     return Prompt((*before, Message("assistant", (*prefill.segments, said, Text(w.BECAUSE)))))
 
@@ -184,10 +191,13 @@ def continued(prompt: Prompt, draft: Draft) -> Prompt:
 
 
 def extraction(thinking: Prompt, thought: Draft) -> Prompt:
-    """Table 7, second part: the thinking prompt, what was thought (by its own ids), and the request for the short answer.
+    """Table 7, second part: the thinking prompt, what was thought (by its own ids), and the request for the short
+    answer.
 
     Nothing of the first part changes, so that its keys and values serve the second call as they are.
     """
     *before, prefill = thinking.messages
-    said = Message("assistant", (*prefill.segments, Kept(thought.ids, thought.text)) if thought.tokens else prefill.segments)
+    said = Message(
+        "assistant", (*prefill.segments, Kept(thought.ids, thought.text)) if thought.tokens else prefill.segments
+    )
     return Prompt((*before, said, Message("user", (Text(w.EXTRACT),)), Message("assistant", (Text(w.PREFILL),))))

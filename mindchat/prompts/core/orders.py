@@ -1,9 +1,11 @@
 """How many copies an order needs: Theorem 1 counted out.
 
-Owns: descents, the copies that one order needs, and the share of all orders that some number of copies contains. Pure arithmetic.
-Source: CoRe Theorem 1 (k copies contain every order of k documents). The sharper count is ours: reading a needed order off repeated copies, a new
-copy is begun exactly when the next needed document stands earlier than the last one, so an order needs 1 + its descents. The share is the
-sum of the Eulerian numbers A(k, d), d < copies, over k!. All of it says what copies contain, not that a model uses it.
+Owns: descents, the copies that one order needs, and the share of all orders that some number of copies contains. Pure
+arithmetic.
+Source: CoRe Theorem 1 (k copies contain every order of k documents). The sharper count is ours: reading a needed order
+off repeated copies, a new copy is begun exactly when the next needed document stands earlier than the last one, so an
+order needs 1 + its descents. The share is the sum of the Eulerian numbers A(k, d), d < copies, over k!. All of it says
+what copies contain, not that a model uses it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from itertools import pairwise
 
 
 def descents(positions: Sequence[int]) -> int:
-    """How often the next needed document stands earlier: `positions` are their places in a copy, in the order in which they are needed."""
+    """How often the next needed document stands earlier: `positions` are their places in a copy, in the order in which
+    they are needed.
+    """
     return sum(1 for here, there in pairwise(positions) if there < here)
 
 

@@ -1,7 +1,9 @@
-"""The synthetic task of CoRe §4.1: lists told as pairs of neighbours, and a question that has to be read from right to left.
+"""The synthetic task of CoRe §4.1: lists told as pairs of neighbours, and a question that has to be read from right to
+left.
 
-Owns: its prompt in both roles (Table 5; the user role in the manner of Table 11). Does not own: drawing the numbers, scoring (probes).
-Deviations: the paper numbers k lists 0 … k, one too many; here they are 0 … k - 1, as in its example in §4.1. Every copy is led in by the same words.
+Owns: its prompt in both roles (Table 5; the user role in the manner of Table 11). Does not own: drawing the numbers,
+scoring (probes). Deviations: the paper numbers k lists 0 … k, one too many; here they are 0 … k - 1, as in its example
+in §4.1. Every copy is led in by the same words.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ def facts(lists: Sequence[Sequence[int]]) -> list[str]:
 
 
 def lists_prompt(lists: Sequence[Sequence[int]], asked: int, copies: int, role: str) -> Prompt:
-    """Which is the first element of the list `asked`, given its last one? The lists are of equal length; `copies` counts repetitions."""
+    """Which is the first element of the list `asked`, given its last one? The lists are of equal length; `copies`
+    counts repetitions.
+    """
 
     def information(copy: int) -> Segment:
         head = w.LISTS_HEAD.format(k=len(lists), n=len(lists[0]))
@@ -33,9 +37,17 @@ def lists_prompt(lists: Sequence[Sequence[int]], asked: int, copies: int, role: 
     body: list[Segment] = []
     if role == "user":
         for copy in range(1, copies + 1):
-            body += [Text(f"\n\n{w.AGAIN_USER}\n\n", copy=copy), information(copy), Text(f"{question} {w.LISTS_INSTRUCTION}", "question", copy=copy)]
+            body += [
+                Text(f"\n\n{w.AGAIN_USER}\n\n", copy=copy),
+                information(copy),
+                Text(f"{question} {w.LISTS_INSTRUCTION}", "question", copy=copy),
+            ]
         return Prompt((Message("user", (*plain, *body)), prefill))
     for copy in range(1, copies + 1):
-        body += [Text(f"{w.AGAIN_ASSISTANT}\n\n", copy=copy), information(copy), Text(f"{question}\n\n", "question", copy=copy)]
+        body += [
+            Text(f"{w.AGAIN_ASSISTANT}\n\n", copy=copy),
+            information(copy),
+            Text(f"{question}\n\n", "question", copy=copy),
+        ]
     repeated = (Message("assistant", ended(body)), Message("user", (Text(w.LISTS_NOW),))) if copies else ()
     return Prompt((Message("user", plain), *repeated, prefill))

@@ -1,7 +1,8 @@
 """The chat screen: transcript, panes, prompt, status.
 
-Owns: layout (side by side from 100 columns, tabs below), which turn is shown, busy or not. Does not own: slash lines (mindchat.tui.slash), what
-events mean (trace.fold). News comes as messages of the bridge; a turn id that is no longer known is dropped.
+Owns: layout (side by side from 100 columns, tabs below), which turn is shown, busy or not. Does not own: slash lines
+(mindchat.tui.slash), what events mean (trace.fold). News comes as messages of the bridge; a turn id that is no longer
+known is dropped.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ class ChatScreen(Screen[None]):
 
     @property
     def keeps(self) -> bool:
-        """Whether what is typed and copied may be written down: not while incognito, nor from the moment /incognito was typed."""
+        """Whether what is typed and copied may be written down: not while incognito, nor from the moment /incognito was
+        typed.
+        """
         return not (self.view.incognito or self._hiding or self._unseen)
 
     @property
@@ -131,7 +134,9 @@ class ChatScreen(Screen[None]):
 
     async def retry(self, *, as_typed: bool = False, anyway: bool = False) -> None:
         """Ask the newest question again; `as_typed`, `anyway`: as for Session.ask."""
-        question = self.newest.question if self.newest is not None else self.view.past[-1][0] if self.view.past else None
+        question = (
+            self.newest.question if self.newest is not None else self.view.past[-1][0] if self.view.past else None
+        )
         if question is None:
             await self.note("", "There is no question to repeat.", ok=False)
         else:
@@ -264,7 +269,9 @@ class ChatScreen(Screen[None]):
         if event.fatal:
             self.app.exit_status = event.error.exit_code  # type: ignore[attr-defined]
         await self.note(
-            "MindChat cannot start" if event.fatal else "The model is not ready", f"{event.error.message}\n{event.error.hint}".strip(), ok=False
+            "MindChat cannot start" if event.fatal else "The model is not ready",
+            f"{event.error.message}\n{event.error.hint}".strip(),
+            ok=False,
         )
         self._say_status()
 
@@ -378,7 +385,9 @@ class ChatScreen(Screen[None]):
             pane.toggle_class("off")
             self.set_class(all(other.has_class("off") for other in self.query(Pane)), "no-side")
         focused = self.focused
-        if isinstance(focused, Pane) and (focused.id != self._current if self.has_class("-narrow") else focused.has_class("off")):
+        if isinstance(focused, Pane) and (
+            focused.id != self._current if self.has_class("-narrow") else focused.has_class("off")
+        ):
             self.query_one(Prompt).input.focus()  # what is hidden would swallow keys
         self._show_tabs()
 
@@ -399,7 +408,10 @@ class ChatScreen(Screen[None]):
 
     def _show_tabs(self) -> None:
         tabs = [("", "Chat"), *PANES]
-        row = [clickable(f" {title} ", "bold reverse" if name == self._current else MUTED, f"screen.pane('{name}')") for name, title in tabs]
+        row = [
+            clickable(f" {title} ", "bold reverse" if name == self._current else MUTED, f"screen.pane('{name}')")
+            for name, title in tabs
+        ]
         self.query_one("#tabs", Static).update(line(("│", FAINT)).join(row))
 
     def action_resize_side(self) -> None:
@@ -425,7 +437,11 @@ class ChatScreen(Screen[None]):
 
     def on_scroll_wanted(self, event: ScrollWanted) -> None:
         """Page keys of the prompt move the transcript, or the pane that has its place."""
-        target = self.query_one(f"#{self._current}", Pane) if self._current and self.has_class("-narrow") else self.query_one(Transcript)
+        target = (
+            self.query_one(f"#{self._current}", Pane)
+            if self._current and self.has_class("-narrow")
+            else self.query_one(Transcript)
+        )
         if event.pages == 0:
             self.action_follow()
         elif event.pages < 0:

@@ -16,7 +16,21 @@ from textual.widgets import Static
 
 from mindchat.events import Event
 from mindchat.trace import Trace, counts, fold
-from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, block, grouped, line, lines, seconds, short
+from mindchat.tui.drawable import (
+    ACCENT,
+    BAD,
+    FAINT,
+    GOOD,
+    MUTED,
+    STRUCK,
+    TITLE,
+    block,
+    grouped,
+    line,
+    lines,
+    seconds,
+    short,
+)
 from mindchat.tui.screens.sheet import Sheet
 
 COUNTS = (
@@ -36,7 +50,13 @@ FINISHED = ("answered", "failed", "cancelled")
 
 def short_answer(trace: Trace) -> str:
     """What the side says."""
-    return trace.answer.short or trace.answer.text if trace.answer is not None else trace.failed.message if trace.failed is not None else "stopped"
+    return (
+        trace.answer.short or trace.answer.text
+        if trace.answer is not None
+        else trace.failed.message
+        if trace.failed is not None
+        else "stopped"
+    )
 
 
 def painted_counts(trace: Trace, others: Sequence[Trace]) -> Content:
@@ -45,21 +65,39 @@ def painted_counts(trace: Trace, others: Sequence[Trace]) -> Content:
     for key, words in COUNTS:
         value, values = counts(trace)[key], [counts(other)[key] for other in (trace, *others)]
         best = value == min(values) and len(set(values)) > 1 and all(other.state in FINISHED for other in others)
-        rows.append(line((f"{words:<22}", MUTED), (f"{grouped(value):>9}", "bold" if best else ""), (" ◂ fewest" if best else "", GOOD)))
+        rows.append(
+            line(
+                (f"{words:<22}", MUTED),
+                (f"{grouped(value):>9}", "bold" if best else ""),
+                (" ◂ fewest" if best else "", GOOD),
+            )
+        )
     calls = sum(counts(trace)["model_calls"].values())
-    return lines([*rows, line((f"{'model calls':<22}", MUTED), f"{calls:>9}"), line((f"{'time':<22}", MUTED), f"{seconds(trace.seconds):>9}")])
+    return lines(
+        [
+            *rows,
+            line((f"{'model calls':<22}", MUTED), f"{calls:>9}"),
+            line((f"{'time':<22}", MUTED), f"{seconds(trace.seconds):>9}"),
+        ]
+    )
 
 
 def painted_running(trace: Trace) -> Content:
     """A side that is still being made."""
-    return lines([line(("… ", ACCENT), (trace.phase or "waiting", MUTED)), block((trace.reasoning + trace.draft_text, MUTED))])
+    return lines(
+        [line(("… ", ACCENT), (trace.phase or "waiting", MUTED)), block((trace.reasoning + trace.draft_text, MUTED))]
+    )
 
 
 def painted_side(trace: Trace, others: Sequence[Trace]) -> Content:
     """Answer, counts, sub-queries, reasoning."""
     same = all(short_answer(other).casefold() == short_answer(trace).casefold() for other in others)
     done = all(other.state in FINISHED for other in others)
-    agree = line(("= same answer", GOOD) if same else ("≠ answers differ", BAD)) if done else line(("… the other side is still running", FAINT))
+    agree = (
+        line(("= same answer", GOOD) if same else ("≠ answers differ", BAD))
+        if done
+        else line(("… the other side is still running", FAINT))
+    )
     hops = [line((f"{hop.n}. ", ACCENT), hop.subquery) for hop in trace.hops if hop.subquery]
     gone = [line(("withdrew ", MUTED), (view.retracted.strip(), STRUCK)) for view in trace.sentences if view.retracted]
     asked = [line(("Looked up", TITLE)), *hops] if hops else [line(("Nothing looked up", FAINT))]
@@ -115,9 +153,13 @@ class CompareScreen(Sheet):
 
     def _draw(self) -> None:
         finished = all(trace.state in FINISHED for _, trace in self._sides)
-        for at, (widget, (_, trace)) in enumerate(zip(self.query(".compare-text").results(Static), self._sides, strict=True)):
+        for at, (widget, (_, trace)) in enumerate(
+            zip(self.query(".compare-text").results(Static), self._sides, strict=True)
+        ):
             others = [other for place, (_, other) in enumerate(self._sides) if place != at]
-            widget.update(painted_side(trace, others) if finished or trace.state in FINISHED else painted_running(trace))
+            widget.update(
+                painted_side(trace, others) if finished or trace.state in FINISHED else painted_running(trace)
+            )
 
     def action_close_sheet(self) -> None:
         """Closing stops a side that still runs."""

@@ -46,13 +46,18 @@ def table(title: str, rows: Iterable[tuple[str, str]]) -> Content:
     """Two columns under a title."""
     rows = list(rows)
     wide = min(30, max((len(left) for left, _ in rows), default=0))
-    return lines([line((title, TITLE)), *(line((f"{left:<{wide}}", ACCENT), "  ", right) for left, right in rows), line("")])
+    return lines(
+        [line((title, TITLE)), *(line((f"{left:<{wide}}", ACCENT), "  ", right) for left, right in rows), line("")]
+    )
 
 
 def painted_keys(keymap: Mapping[str, str]) -> Content:
     """Every key of chat and app, remapped ones as they are now."""
     bindings = (*keys.CHAT, *keys.APP)
-    return table("Keys", [(key_name(keymap.get(b.id or "", b.key)), KEY_WORDS.get(b.description, b.description)) for b in bindings])
+    return table(
+        "Keys",
+        [(key_name(keymap.get(b.id or "", b.key)), KEY_WORDS.get(b.description, b.description)) for b in bindings],
+    )
 
 
 def painted_commands() -> Content:

@@ -83,7 +83,13 @@ def debug_facts(app: App[int], view: SessionView, environ: Mapping[str, str]) ->
         ("mindchat", __version__),
         ("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ("textual", textual_version),
-        ("terminal", f"{app.size.width}×{app.size.height}, TERM {environ.get('TERM', '–')}, colours {app.console.color_system}, theme {app.theme}"),
+        (
+            "terminal",
+            (
+                f"{app.size.width}×{app.size.height}, TERM {environ.get('TERM', '–')}, colours"
+                f" {app.console.color_system}, theme {app.theme}"
+            ),
+        ),
         ("remote", "ssh" if environ.get("SSH_CONNECTION") else "tmux" if environ.get("TMUX") else "no"),
         ("torch", "loaded" if "torch" in sys.modules else "not loaded"),
         ("threads", _threads()),

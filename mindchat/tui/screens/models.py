@@ -22,7 +22,11 @@ from mindchat.tui.drawable import ACCENT, GOOD, MUTED, TITLE, WARN, grouped, lin
 def painted_model(model: Any, current: str) -> Content:
     """Two lines: name and state, then needs."""
     here = bool(model.installed)
-    state = ("on this machine", GOOD) if here else (f"to fetch: {size(model.needs_bytes)}" if model.needs_bytes else "to fetch", WARN)
+    state = (
+        ("on this machine", GOOD)
+        if here
+        else (f"to fetch: {size(model.needs_bytes)}" if model.needs_bytes else "to fetch", WARN)
+    )
     head = line(("● " if model.id == current else "  ", ACCENT), (model.id, "bold"), "  ", state)
     needs = [f"memory about {size(model.memory_bytes)}"] if model.memory_bytes else []
     needs += [f"window {grouped(model.window)}"] if model.window else []
@@ -43,7 +47,11 @@ class ModelsScreen(ModalScreen[str | None]):
         """The list."""
         with Vertical(classes="sheet") as sheet:
             sheet.border_title = line(("Models", TITLE))
-            yield OptionList(*[Option(painted_model(model, self._model_now)) for model in self._models], id="models-list", markup=False)
+            yield OptionList(
+                *[Option(painted_model(model, self._model_now)) for model in self._models],
+                id="models-list",
+                markup=False,
+            )
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:

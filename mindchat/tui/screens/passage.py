@@ -1,4 +1,5 @@
-"""The passage screen: a citation or passage in its document, highlighted, with its score and what to know about the file.
+"""The passage screen: a citation or passage in its document, highlighted, with its score and what to know about the
+file.
 
 Owns: drawing a Source and moving between the sources of one answer. Does not own: finding it (tui.sources).
 """
@@ -21,7 +22,9 @@ from mindchat.tui.sources import Source
 from mindchat.values import Citation, Passage
 
 AROUND = 6_000
-"""Characters of the document shown on either side of the passage; a whole book would be slow to draw and no easier to read."""
+"""Characters of the document shown on either side of the passage; a whole book would be slow to draw and no easier to
+read.
+"""
 
 Place = tuple[str, Passage | None, Citation | None]
 """(label such as "[2]", passage, citation)."""
@@ -54,7 +57,13 @@ def painted_document(source: Source) -> tuple[Content, str]:
         if quoted
         else [(inside, "$foreground")]
     )
-    shown = block((before, FAINT), ("▐ ", ACCENT), *middle, (" ▌", ACCENT), (text[source.end : last] + ("\n…" if last < len(text) else ""), FAINT))
+    shown = block(
+        (before, FAINT),
+        ("▐ ", ACCENT),
+        *middle,
+        (" ▌", ACCENT),
+        (text[source.end : last] + ("\n…" if last < len(text) else ""), FAINT),
+    )
     return shown, before
 
 
@@ -68,7 +77,9 @@ class PassageScreen(Sheet):
         Binding("y", "copy_quote", "Copy quote", id="passage.copy"),
     ]
 
-    def __init__(self, places: Sequence[Place], at: int, find: Callable[[Passage | None, Citation | None], Awaitable[Source]]) -> None:
+    def __init__(
+        self, places: Sequence[Place], at: int, find: Callable[[Passage | None, Citation | None], Awaitable[Source]]
+    ) -> None:
         super().__init__(id="passage")
         self._places, self._at, self._find = list(places), at, find
         self._source: Source | None = None
@@ -84,7 +95,17 @@ class PassageScreen(Sheet):
         super().on_mount()
         passage = self._places[self._at][1]
         if passage is not None:  # the words themselves are at hand; the rest of the document is fetched
-            self._draw(Source(passage.document, passage.title, passage.text, 0, len(passage.text), score=passage.score, rank=passage.rank))
+            self._draw(
+                Source(
+                    passage.document,
+                    passage.title,
+                    passage.text,
+                    0,
+                    len(passage.text),
+                    score=passage.score,
+                    rank=passage.rank,
+                )
+            )
         self._look()
 
     def action_step(self, by: int) -> None:

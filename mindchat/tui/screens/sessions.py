@@ -76,7 +76,10 @@ def list_all(session: Session, words: str) -> list[Entry]:
     chats = book(session)
     needle = words.casefold().strip()
     rows = [row for row in chats.list(MOST) if needle in row.title.casefold()]
-    entries = [Entry(row.id, row.title, f"{row.turns} turn{'s' * (row.turns != 1)} · {row.updated_at[:16].replace('T', ' ')}") for row in rows]
+    entries = [
+        Entry(row.id, row.title, f"{row.turns} turn{'s' * (row.turns != 1)} · {row.updated_at[:16].replace('T', ' ')}")
+        for row in rows
+    ]
     if needle:
         try:
             hits = chats.search(words)
@@ -102,7 +105,10 @@ class SessionsScreen(Sheet):
     ]
 
     def __init__(
-        self, call: Callable[[Callable[[Session], Any]], Awaitable[Any]], resumed: Callable[[str], Awaitable[None]], current: str | None
+        self,
+        call: Callable[[Callable[[Session], Any]], Awaitable[Any]],
+        resumed: Callable[[str], Awaitable[None]],
+        current: str | None,
     ) -> None:
         super().__init__(id="sessions")
         self._call_session, self._resumed, self._session_now = call, resumed, current

@@ -1,7 +1,8 @@
 """The copies of a context beside one another.
 
-Owns: where a copy begins and ends in what was sent, whether copies fit side by side, drawing them as columns. Does not own: the pieces and their
-styles (evidence). A copy is everything from its first words to the next copy's, so the columns, read one after the other, are what was sent.
+Owns: where a copy begins and ends in what was sent, whether copies fit side by side, drawing them as columns. Does not
+own: the pieces and their styles (evidence). A copy is everything from its first words to the next copy's, so the
+columns, read one after the other, are what was sent.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ def parted(pieces: Sequence[Piece]) -> tuple[list[Piece], list[list[Piece]], lis
         if pieces[number][2] == len(begins):
             begins.append(number)
     ends = [*begins[1:], told[-1] + 1]
-    return list(pieces[:first]), [list(pieces[a:b]) for a, b in zip(begins, ends, strict=True)], list(pieces[ends[-1] :])
+    return (
+        list(pieces[:first]),
+        [list(pieces[a:b]) for a, b in zip(begins, ends, strict=True)],
+        list(pieces[ends[-1] :]),
+    )
 
 
 def side_by_side(copies: Sequence[Content], width: int) -> Content:
@@ -47,5 +52,7 @@ def side_by_side(copies: Sequence[Content], width: int) -> Content:
     columns = [content.wrap(room) for content in copies]
     heads = [line((f"Copy {number} of {len(copies)}", TITLE)) for number in range(1, len(copies) + 1)]
     rows = [heads, [line(("━" * room, FAINT)) for _ in copies]]
-    rows += [[column[at] if at < len(column) else line("") for column in columns] for at in range(max(map(len, columns)))]
+    rows += [
+        [column[at] if at < len(column) else line("") for column in columns] for at in range(max(map(len, columns)))
+    ]
     return lines(line((_BETWEEN, FAINT)).join([cell.truncate(room, pad=True) for cell in row]).rstrip() for row in rows)

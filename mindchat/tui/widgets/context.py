@@ -1,8 +1,8 @@
 """The Context pane: exactly what the model was given.
 
-Owns: drawing PromptBuilt: copies of the context (CoRe), each document's position in each copy, new and cached tokens, what was dropped, and
-every character that was sent, with its origin. Does not own: composing prompts. The text shown is PromptBuilt.sent itself: segments are
-located in it in order, and what lies between them is the chat template's own.
+Owns: drawing PromptBuilt: copies of the context (CoRe), each document's position in each copy, new and cached tokens,
+what was dropped, and every character that was sent, with its origin. Does not own: composing prompts. The text shown is
+PromptBuilt.sent itself: segments are located in it in order, and what lies between them is the chat template's own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,21 @@ from textual.content import Content
 
 from mindchat.events import EvidenceChosen, PromptBuilt
 from mindchat.trace import Trace, found_words
-from mindchat.tui.drawable import ACCENT, FAINT, MUTED, STRUCK, TITLE, WARN, bar, block, grouped, line, lines, seconds, short
+from mindchat.tui.drawable import (
+    ACCENT,
+    FAINT,
+    MUTED,
+    STRUCK,
+    TITLE,
+    WARN,
+    bar,
+    block,
+    grouped,
+    line,
+    lines,
+    seconds,
+    short,
+)
 from mindchat.tui.widgets.columns import Piece, cells_needed, parted, side_by_side
 from mindchat.tui.widgets.pane import Pane
 from mindchat.values import Kept, Passage, Segment, Text
@@ -84,7 +98,9 @@ def painted_beside(built: PromptBuilt, width: int) -> Content | None:
 
 
 def painted_sent(built: PromptBuilt, unfolded: bool) -> Content:
-    """What was sent, with a rule where a copy begins; a repeated copy is folded to one line a passage unless `unfolded`."""
+    """What was sent, with a rule where a copy begins; a repeated copy is folded to one line a passage unless
+    `unfolded`.
+    """
     parts: list[Content] = []
     copies = max(1, len(built.copies))
     copy_now, label_now = -1, ""
@@ -130,7 +146,9 @@ def painted_whole(chosen: EvidenceChosen, passages: Sequence[Passage]) -> Conten
     """The passages that the prompt has evidence of, whole: what the prompt holds plain, the rest faint."""
     parts: list[Content] = []
     for passage in passages:
-        stretches = [(e.start - passage.start, e.end - passage.start) for e in chosen.evidence if e.passage == passage.id]
+        stretches = [
+            (e.start - passage.start, e.end - passage.start) for e in chosen.evidence if e.passage == passage.id
+        ]
         if not stretches:
             continue
         parts.append(block((f"\n¶ {short(passage.title or passage.id, 60)}\n", f"bold {MUTED}")))
@@ -171,7 +189,12 @@ earlier and later prompts of the turn. The answer is read from the sentences tha
     def show(self, trace: Trace) -> None:
         """News that does not concern the context is no reason to paint."""
         old = self.trace
-        same = trace.contexts == old.contexts and trace.prefill is old.prefill and trace.dropped == old.dropped and trace.hops == old.hops
+        same = (
+            trace.contexts == old.contexts
+            and trace.prefill is old.prefill
+            and trace.dropped == old.dropped
+            and trace.hops == old.hops
+        )
         same = same and trace.evidence is old.evidence
         if len(trace.contexts) != len(old.contexts):
             self._back = 0
@@ -208,7 +231,10 @@ earlier and later prompts of the turn. The answer is read from the sentences tha
         built = contexts[-1 - self._back]
         share = built.tokens / built.window if built.window else 0.0
         rows = [
-            line((built.purpose.capitalize(), TITLE), (f"  prompt {len(contexts) - self._back} of {len(contexts)}", MUTED)),
+            line(
+                (built.purpose.capitalize(), TITLE),
+                (f"  prompt {len(contexts) - self._back} of {len(contexts)}", MUTED),
+            ),
             line((bar(share, 10), ACCENT), f" {grouped(built.tokens)} ", (f"of {grouped(built.window)} tokens", MUTED)),
         ]
         if trace.prefill is not None and self._back == 0:
@@ -219,7 +245,11 @@ earlier and later prompts of the turn. The answer is read from the sentences tha
             rows.append(line(("✗ left out ", WARN), (short(dropped.passage, 40), STRUCK), (f"  {dropped.why}", MUTED)))
         chosen = trace.evidence if trace.evidence is not None and trace.evidence.evidence else None
         if chosen is not None:
-            read = (f" of the passages' {grouped(chosen.of)} words; ", MUTED), ("w", ACCENT), (" what was sent" if self._whole else " whole", MUTED)
+            read = (
+                (f" of the passages' {grouped(chosen.of)} words; ", MUTED),
+                ("w", ACCENT),
+                (" what was sent" if self._whole else " whole", MUTED),
+            )
             rows.append(line(("reads ", MUTED), grouped(chosen.words), *read))
             if self._whole:
                 return block(lines(rows), "\n", painted_whole(chosen, trace.passages))

@@ -1,6 +1,7 @@
 """The Hops pane: what each retrieval was about.
 
-Owns: how a HopView is drawn: trigger, entities kept and dropped, sub-query, memory hits, passages with scores, what was withdrawn.
+Owns: how a HopView is drawn: trigger, entities kept and dropped, sub-query, memory hits, passages with scores, what was
+withdrawn.
 """
 
 from __future__ import annotations
@@ -38,7 +39,12 @@ def painted_entity(sifted: Sifted, width: int) -> Content:
     gauge = f"{bar(confidence, 6)} {confidence:.2f}" if confidence is not None else "anchor     "
     name = (short(sifted.entity.text, max(8, width - LABEL - 14)), "bold" if sifted.kept else STRUCK)
     return (
-        lines([line(" " * LABEL, (f"{sign} ", style), (gauge + "  ", MUTED), name), line(" " * (LABEL + 2), (sifted.why, FAINT))])
+        lines(
+            [
+                line(" " * LABEL, (f"{sign} ", style), (gauge + "  ", MUTED), name),
+                line(" " * (LABEL + 2), (sifted.why, FAINT)),
+            ]
+        )
         if sifted.why
         else line(" " * LABEL, (f"{sign} ", style), (gauge + "  ", MUTED), name)
     )
@@ -60,7 +66,12 @@ def painted_passage(passage: Passage, best: float, width: int) -> Content:
 
 def painted_fact(fact: Fact) -> Content:
     """A remembered statement."""
-    return line(" " * LABEL, ("◉ ", ACCENT), f"{fact.subject} – {fact.predicate} – {fact.object}", (f"  {fact.confidence:.2f}", MUTED))
+    return line(
+        " " * LABEL,
+        ("◉ ", ACCENT),
+        f"{fact.subject} – {fact.predicate} – {fact.object}",
+        (f"  {fact.confidence:.2f}", MUTED),
+    )
 
 
 def painted_hop(hop: HopView, withdrawn: SentenceView | None, width: int) -> Content:
@@ -76,10 +87,20 @@ def painted_hop(hop: HopView, withdrawn: SentenceView | None, width: int) -> Con
     if hop.fallback:
         rows.append(row("", ("! the model's list could not be read; spans were used", WARN)))
     for relation in hop.relations:
-        rows.append(row("relation", f"{relation.subject} – {relation.predicate}" + (f" – {relation.object}" if relation.object else "")))
+        rows.append(
+            row(
+                "relation",
+                f"{relation.subject} – {relation.predicate}" + (f" – {relation.object}" if relation.object else ""),
+            )
+        )
     if hop.subquery:
         rows.append(
-            row("asks", (hop.subquery, "bold"), (f"  by {hop.by}" if hop.by else "", FAINT), ("  asked before", WARN) if hop.repeated else ("", ""))
+            row(
+                "asks",
+                (hop.subquery, "bold"),
+                (f"  by {hop.by}" if hop.by else "", FAINT),
+                ("  asked before", WARN) if hop.repeated else ("", ""),
+            )
         )
     if hop.facts:
         rows += [row("memory", (f"{len(hop.facts)} known", MUTED)), *(painted_fact(fact) for fact in hop.facts)]
@@ -89,7 +110,15 @@ def painted_hop(hop: HopView, withdrawn: SentenceView | None, width: int) -> Con
         rows.append(row("", (hop.why, FAINT)))
     if hop.passages:
         best = max(passage.score for passage in hop.passages)
-        rows += [row("found", (f"{len(hop.passages)}, {hop.fresh} new" if not hop.skipped else f"{len(hop.passages)} from memory", MUTED))]
+        rows += [
+            row(
+                "found",
+                (
+                    f"{len(hop.passages)}, {hop.fresh} new" if not hop.skipped else f"{len(hop.passages)} from memory",
+                    MUTED,
+                ),
+            )
+        ]
         for passage in hop.passages:
             rows.append(painted_passage(passage, best, width))
             if why := found_words(passage, hop.passages):

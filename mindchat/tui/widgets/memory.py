@@ -1,6 +1,7 @@
 """The Memory pane: what this turn remembered and learned.
 
-Owns: drawing facts of the turn, and the list of all facts that a search brought. Does not own: changing facts (slash commands do).
+Owns: drawing facts of the turn, and the list of all facts that a search brought. Does not own: changing facts (slash
+commands do).
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def row_of(fact: Any, sign: str = "·", style: str = MUTED) -> Row:
 def rows_of(data: Any) -> list[Row] | None:
     """Rows of what a memory command returned; None if it is no list of facts."""
     facts = getattr(data, "facts", data)
-    if not isinstance(facts, list | tuple) or not all(hasattr(fact, "subject") and hasattr(fact, "predicate") for fact in facts):
+    if not isinstance(facts, list | tuple) or not all(
+        hasattr(fact, "subject") and hasattr(fact, "predicate") for fact in facts
+    ):
         return None
     return [row_of(fact) for fact in facts]
 
@@ -58,9 +61,16 @@ def rows_of(data: Any) -> list[Row] | None:
 def painted_row(row: Row, chosen: bool = False) -> Content:
     """Two lines: the statement, then id, confidence and source."""
     gone = row.status in ("withdrawn", "forgotten", "rejected", "superseded")
-    first = line((f"{row.sign} ", row.style), (row.statement, STRUCK if gone else ""), ("  pinned" if row.pinned else "", ACCENT))
+    first = line(
+        (f"{row.sign} ", row.style), (row.statement, STRUCK if gone else ""), ("  pinned" if row.pinned else "", ACCENT)
+    )
     note = "" if row.status == "active" else f"  {row.status}"
-    second = line(("  " + row.id, MUTED), (f"  {bar(row.confidence, 5)} {row.confidence:.2f}  ", MUTED), (row.source, FAINT), (note, WARN))
+    second = line(
+        ("  " + row.id, MUTED),
+        (f"  {bar(row.confidence, 5)} {row.confidence:.2f}  ", MUTED),
+        (row.source, FAINT),
+        (note, WARN),
+    )
     return lines([line(("▸", f"bold {ACCENT}"), first) if chosen else line(" ", first), line(" ", second)])
 
 
@@ -148,7 +158,9 @@ class MemoryPane(Pane):
         """Choose the next or previous fact."""
         count = sum(len(rows) for _, _, rows in self._sections())
         if count:
-            self._chosen = (0 if by > 0 else count - 1) if self._chosen is None else max(0, min(count - 1, self._chosen + by))
+            self._chosen = (
+                (0 if by > 0 else count - 1) if self._chosen is None else max(0, min(count - 1, self._chosen + by))
+            )
             self.repaint()
             self._bring_chosen_into_view()
 
@@ -164,7 +176,11 @@ class MemoryPane(Pane):
         if needs_fact and row is None:
             self.app.notify("Choose a fact first (up and down).")
             return
-        self.post_message(MemoryWish(name, " ".join(word for word in (verb, row.id if needs_fact and row is not None else "") if word)))
+        self.post_message(
+            MemoryWish(
+                name, " ".join(word for word in (verb, row.id if needs_fact and row is not None else "") if word)
+            )
+        )
 
     def action_pin(self) -> None:
         """Pin, or unpin a pinned one."""
@@ -180,9 +196,15 @@ class MemoryPane(Pane):
         drawn: list[Content] = []
         number = 0
         for title, note, facts in self._sections():
-            drawn += section(title, note, [painted_row(row, number + place == self._chosen) for place, row in enumerate(facts)])
+            drawn += section(
+                title, note, [painted_row(row, number + place == self._chosen) for place, row in enumerate(facts)]
+            )
             number += len(facts)
-        asked = [line((f" {hop.subquery}", MUTED), (f"  {hop.why}", FAINT)) for hop in self.trace.hops if hop.subquery and not hop.facts and hop.why]
+        asked = [
+            line((f" {hop.subquery}", MUTED), (f"  {hop.why}", FAINT))
+            for hop in self.trace.hops
+            if hop.subquery and not hop.facts and hop.why
+        ]
         drawn += section("Asked in vain", "", asked)
         refused = [line((f" – {count} × ", WARN), (reason, MUTED)) for reason, count in self.trace.refused]
         drawn += section("Not stored", "", refused)

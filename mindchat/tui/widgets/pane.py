@@ -1,6 +1,7 @@
 """The common ground of the four panes.
 
-Owns: when a pane paints (only while it is seen, only when its trace changed) and its empty text. Does not own: what it paints.
+Owns: when a pane paints (only while it is seen, only when its trace changed) and its empty text. Does not own: what it
+paints.
 """
 
 from __future__ import annotations
@@ -59,7 +60,11 @@ class Pane(VerticalScroll, can_focus=True):
     @property
     def seen(self) -> bool:
         """Whether the pane has any cells on screen."""
-        return self.is_mounted and self.size.width > 0 and all(node.display for node in self.ancestors_with_self if hasattr(node, "display"))
+        return (
+            self.is_mounted
+            and self.size.width > 0
+            and all(node.display for node in self.ancestors_with_self if hasattr(node, "display"))
+        )
 
     def on_show(self) -> None:
         """Catch up."""

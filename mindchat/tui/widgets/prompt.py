@@ -1,7 +1,8 @@
 """The prompt: a growing text area with history, slash completion and pastes of any size.
 
-Owns: keys of the input, the completion list, folding big pastes to a chip. Does not own: what a line does (Submitted goes up).
-A paste never sends. A paste over BIG characters is kept aside and shown as a chip of one line, so that a megabyte costs no wrapping.
+Owns: keys of the input, the completion list, folding big pastes to a chip. Does not own: what a line does (Submitted
+goes up). A paste never sends. A paste over BIG characters is kept aside and shown as a chip of one line, so that a
+megabyte costs no wrapping.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ commands, `Tab` completes · a paste never sends.
         """The text or the cursor's word changed."""
 
     def __init__(self) -> None:
-        super().__init__(id="input", soft_wrap=True, show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False)
+        super().__init__(
+            id="input", soft_wrap=True, show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False
+        )
         self.cursor_blink = False  # an idle screen sends nothing over ssh and takes no processor time
         self.chips: dict[str, str] = {}
         self.earlier: Sequence[str] = ()
@@ -214,7 +217,10 @@ class Prompt(Vertical):
         options.display = bool(self._suggestions)
         if self._suggestions:
             wide = max(len(item.label) for item in self._suggestions)
-            options.add_options(Option(line((f"{item.label:<{wide}}", f"bold {ACCENT}"), ("  " + item.help, MUTED))) for item in self._suggestions)
+            options.add_options(
+                Option(line((f"{item.label:<{wide}}", f"bold {ACCENT}"), ("  " + item.help, MUTED)))
+                for item in self._suggestions
+            )
             options.highlighted = 0
 
     def move_list(self, by: int) -> bool:

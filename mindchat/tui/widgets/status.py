@@ -52,7 +52,11 @@ def painted_now(status: Status) -> Content:
     if status.command:
         return line(("● ", ACCENT), f"/{status.command} ", (seconds(status.elapsed), MUTED))
     if not status.view.model_ready and loading is not None and not (status.busy and trace.state == "running"):
-        return line(("● ", WARN), f"model: {short(loading.phase, 24)}", painted_progress(loading.done, loading.total, loading.seconds))
+        return line(
+            ("● ", WARN),
+            f"model: {short(loading.phase, 24)}",
+            painted_progress(loading.done, loading.total, loading.seconds),
+        )
     foreseen = about(status.view.expected) if status.view.expected > LONG else ""
     if not status.busy:
         ready = line(("● ", GOOD), "ready", (f", {foreseen} a question" if foreseen else "", MUTED))
@@ -69,9 +73,17 @@ def painted_now(status: Status) -> Content:
 def painted_status(status: Status, width: int) -> Content:
     """One row; the least needed pieces go first when it is narrow."""
     view, built = status.view, status.trace.context
-    method = f"{view.policy}/{view.filter} ×{view.repeat + 1 if isinstance(view.repeat, int) else view.repeat}" if view.policy else ""
+    method = (
+        f"{view.policy}/{view.filter} ×{view.repeat + 1 if isinstance(view.repeat, int) else view.repeat}"
+        if view.policy
+        else ""
+    )
     dropped = len(status.trace.dropped)
-    context = f"ctx {grouped(built.tokens)}/{grouped(built.window)}" + (f", {dropped} left out" if dropped else "") if built else ""
+    context = (
+        f"ctx {grouped(built.tokens)}/{grouped(built.window)}" + (f", {dropped} left out" if dropped else "")
+        if built
+        else ""
+    )
     hops = sum(1 for hop in status.trace.hops if hop.subquery)
     memory = "incognito" if view.incognito else f"memory {view.memory}" if view.memory else ""
     pieces: list[tuple[int, Content]] = [(0, painted_now(status))]

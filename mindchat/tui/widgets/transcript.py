@@ -1,6 +1,7 @@
 """The transcript: questions, reasoning, answers, citations, and what commands say.
 
-Owns: TurnView (drawn from a Trace; answer text goes to a MarkdownStream as it grows), Note, the welcome text's place, following the tail.
+Owns: TurnView (drawn from a Trace; answer text goes to a MarkdownStream as it grows), Note, the welcome text's place,
+following the tail.
 Does not own: which turn is whose (the chat screen), opening citations (a message goes up).
 """
 
@@ -22,7 +23,21 @@ from textual.widgets.markdown import MarkdownStream
 
 from mindchat.text.clean import Cleaner, clean
 from mindchat.trace import Trace, absent_words, counts, cut_words, page_words, verdict_words
-from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, block, line, lines, seconds, short
+from mindchat.tui.drawable import (
+    ACCENT,
+    BAD,
+    FAINT,
+    GOOD,
+    MUTED,
+    STRUCK,
+    TITLE,
+    WARN,
+    block,
+    line,
+    lines,
+    seconds,
+    short,
+)
 from mindchat.values import Citation
 
 LINK = "mindchat://citation/"
@@ -50,7 +65,13 @@ def painted_reasoning(trace: Trace) -> Content:
     parts: list[tuple[str, str]] = []
     at, reasoning = 0, trace.reasoning
     for view in trace.sentences:
-        stays = view.text[: -len(view.retracted)] if view.retracted and view.text.endswith(view.retracted) else "" if view.retracted else view.text
+        stays = (
+            view.text[: -len(view.retracted)]
+            if view.retracted and view.text.endswith(view.retracted)
+            else ""
+            if view.retracted
+            else view.text
+        )
         found = reasoning.find(stays.strip(), at) if stays.strip() else -1
         if found >= 0:
             end = found + len(stays.strip())
@@ -73,13 +94,18 @@ def painted_summary(trace: Trace, opened: bool) -> Content:
     words = [f"{len(trace.sentences)} sentence{'s' * (len(trace.sentences) != 1)}"] if trace.sentences else []
     words += [f"{gone} withdrawn"] if gone else []
     words += [f"{hops} looked up"] if hops else []
-    return line(("▾ " if opened else "▸ ", ACCENT), ("reasoning", MUTED), ("  " + " · ".join(words) if words else "", FAINT))
+    return line(
+        ("▾ " if opened else "▸ ", ACCENT), ("reasoning", MUTED), ("  " + " · ".join(words) if words else "", FAINT)
+    )
 
 
 def painted_notices(trace: Trace) -> list[Content]:
     """What the turn wants the user to know."""
     return [
-        line(("! " if notice.level == "warning" else "· ", WARN if notice.level == "warning" else FAINT), (notice.text, MUTED))
+        line(
+            ("! " if notice.level == "warning" else "· ", WARN if notice.level == "warning" else FAINT),
+            (notice.text, MUTED),
+        )
         for notice in trace.notices
     ]
 
@@ -96,7 +122,9 @@ def painted_outcome(trace: Trace) -> Content | None:
 
 
 SIGNS = {"sourced": ("✓", GOOD), "doubtful": ("?", WARN), "unresolved": ("∅", WARN), "not_in_documents": ("∅", WARN)}
-"""Answer.verdict → sign and style; the word stands beside the sign, so that neither shape nor colour carries the meaning alone."""
+"""Answer.verdict → sign and style; the word stands beside the sign, so that neither shape nor colour carries the
+meaning alone.
+"""
 
 
 def _painted_end(trace: Trace) -> Content | None:
@@ -115,8 +143,14 @@ def _painted_end(trace: Trace) -> Content | None:
     sign, style = SIGNS[answer.verdict]
     rows = [line((f"✂ {cut_words(answer)}", WARN))] if answer.cut else []
     rows.append(line((f"{sign} {verdict_words(answer)}", style)))
-    rows += [line(("  Ctrl+Y or /retry anyway asks the model all the same", FAINT))] if answer.verdict == "not_in_documents" else []
-    rows += [line(("  " + answer.why, MUTED))] if answer.why and (answer.verdict != "sourced" or answer.unsupported) else []
+    rows += (
+        [line(("  Ctrl+Y or /retry anyway asks the model all the same", FAINT))]
+        if answer.verdict == "not_in_documents"
+        else []
+    )
+    rows += (
+        [line(("  " + answer.why, MUTED))] if answer.why and (answer.verdict != "sourced" or answer.unsupported) else []
+    )
     return lines([*rows, line(("  " + " · ".join(words), FAINT))])
 
 
@@ -264,7 +298,11 @@ class TurnView(Vertical):
         self._finished = True
         await self._stop_stream()
         answer = trace.answer
-        text = answer.text if answer is not None else trace.answer_text + (trace.draft_text if trace.channel == "answer" else "")
+        text = (
+            answer.text
+            if answer is not None
+            else trace.answer_text + (trace.draft_text if trace.channel == "answer" else "")
+        )
         known = {citation.n for citation in answer.citations} if answer is not None else set()
         markdown = self.query_one(".answer", Markdown)
         markdown.display = bool(text.strip())
@@ -288,7 +326,9 @@ class TurnView(Vertical):
 
 
 UNFINISHED = {"cancelled": "■ stopped", "failed": "✗ failed", "running": "■ not finished"}
-"""Status of a stored turn → what stands under it. One that still runs was cut off with its program, or is being written by another one."""
+"""Status of a stored turn → what stands under it. One that still runs was cut off with its program, or is being written
+by another one.
+"""
 
 
 class PastTurn(Vertical):
@@ -304,7 +344,9 @@ class PastTurn(Vertical):
         if self.answer.strip():
             yield Markdown(clean(self.answer), classes="answer", parser_factory=parser, open_links=False)
         if self.status in UNFINISHED:
-            yield Static(line((UNFINISHED[self.status], WARN), ("; /retry asks again", FAINT)), markup=False, classes="outcome")
+            yield Static(
+                line((UNFINISHED[self.status], WARN), ("; /retry asks again", FAINT)), markup=False, classes="outcome"
+            )
 
 
 class Note(Static):

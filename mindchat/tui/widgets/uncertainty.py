@@ -1,7 +1,9 @@
-"""The Uncertainty pane: every word by its score S = H · a · s against the threshold of its sentence (MIND §3.2, Eq 1–3).
+"""The Uncertainty pane: every word by its score S = H · a · s against the threshold of its sentence (MIND §3.2, Eq
+1–3).
 
-Owns: how scores become symbols, weight and numbers (never colour alone), and the word cursor. Does not own: the scores (Verdict).
-A word carries ▁…█ for S/θ; from half of θ on it is underlined and shows S; from θ on it is bold and marked ▲.
+Owns: how scores become symbols, weight and numbers (never colour alone), and the word cursor. Does not own: the scores
+(Verdict). A word carries ▁…█ for S/θ; from half of θ on it is underlined and shows S; from θ on it is bold and marked
+▲.
 """
 
 from __future__ import annotations
@@ -71,14 +73,18 @@ def painted_outcome(view: SentenceView) -> Content:
     if trigger is None:
         return line(("✓ below the threshold, kept" if view.accepted else "✓ below the threshold", GOOD))
     against = f" ≥ θ {trigger.threshold:.2f}" if trigger.threshold is not None else ""
-    row = line(("◆ look it up: ", f"bold {BAD}"), (f"“{trigger.word}”", "bold"), (f"  S {trigger.score:.2f}{against}", BAD))
+    row = line(
+        ("◆ look it up: ", f"bold {BAD}"), (f"“{trigger.word}”", "bold"), (f"  S {trigger.score:.2f}{against}", BAD)
+    )
     return lines([row, line(("  withdrawn from here on", MUTED))]) if view.retracted else row
 
 
 def painted_drafting(tokens: tuple[Token, ...]) -> Content:
     """Words that no policy has judged yet, by entropy alone."""
     parts: list[tuple[str, str]] = []
-    cleaner = Cleaner()  # a control sequence may be split over tokens, and marks between them would hide its parts from clean()
+    cleaner = (
+        Cleaner()
+    )  # a control sequence may be split over tokens, and marks between them would hide its parts from clean()
     for token in tokens:
         text = cleaner.feed(token.text)
         parts.append((text, ""))
@@ -88,20 +94,30 @@ def painted_drafting(tokens: tuple[Token, ...]) -> Content:
 
 
 def painted_answer(tokens: tuple[Token, ...]) -> list[Content]:
-    """The answer's own words by entropy: no policy judges them, but every policy, also one that does not reason, ends in them."""
+    """The answer's own words by entropy: no policy judges them, but every policy, also one that does not reason, ends
+    in them.
+    """
     measured = [token for token in tokens if token.entropy is not None]
     if not measured:
         return []
     mean = sum(token.entropy or 0.0 for token in measured) / len(measured)
     peak = max(measured, key=lambda token: token.entropy or 0.0)
     head = line(("answer ", f"bold {ACCENT}"), ("entropy only, in nats", FAINT))
-    foot = line(("mean ", MUTED), f"{mean:.2f}", ("  peak ", MUTED), f"{peak.entropy:.2f}", (f" at “{short(peak.text.strip(), 24)}”", MUTED))
+    foot = line(
+        ("mean ", MUTED),
+        f"{mean:.2f}",
+        ("  peak ", MUTED),
+        f"{peak.entropy:.2f}",
+        (f" at “{short(peak.text.strip(), 24)}”", MUTED),
+    )
     return [line(""), head, painted_drafting(tokens), foot]
 
 
 def turn_scores(trace: Trace) -> list[float]:
     """S/θ of every content word of the turn, in order; entropies of words still being drafted follow."""
-    judged = [share(word, view.verdict.threshold) for view in trace.sentences for word in view.verdict.words if word.content]
+    judged = [
+        share(word, view.verdict.threshold) for view in trace.sentences for word in view.verdict.words if word.content
+    ]
     return judged + [token.entropy / CERTAIN for token in trace.drafting if token.entropy is not None]
 
 
@@ -172,14 +188,28 @@ The answer's words stand last, by entropy alone: no policy judges them.
             return None
         rows: list[Content] = []
         if scores := turn_scores(trace):
-            rows.append(line(("turn ", MUTED), (spark(scores, self.body_width - 8, max(1.0, *scores)), ACCENT), (" S/θ", FAINT)))
-        chosen = self._places()[self._cursor] if self._cursor is not None and self._cursor < len(self._places()) else None
+            rows.append(
+                line(("turn ", MUTED), (spark(scores, self.body_width - 8, max(1.0, *scores)), ACCENT), (" S/θ", FAINT))
+            )
+        chosen = (
+            self._places()[self._cursor] if self._cursor is not None and self._cursor < len(self._places()) else None
+        )
         if chosen is not None:
             view = trace.sentences[chosen[0]]
             rows.append(painted_detail(view.verdict.words[chosen[1]], view.verdict.threshold))
         for place, view in enumerate(trace.sentences):
-            rows += [line(""), line((f"{place + 1}", f"bold {MUTED}"), (f" hop {view.hop}  " if view.hop else "  ", FAINT), painted_terms(view))]
-            rows += [painted_sentence(view, chosen[1] if chosen is not None and chosen[0] == place else None), painted_outcome(view)]
+            rows += [
+                line(""),
+                line(
+                    (f"{place + 1}", f"bold {MUTED}"),
+                    (f" hop {view.hop}  " if view.hop else "  ", FAINT),
+                    painted_terms(view),
+                ),
+            ]
+            rows += [
+                painted_sentence(view, chosen[1] if chosen is not None and chosen[0] == place else None),
+                painted_outcome(view),
+            ]
         if trace.drafting and not (trace.sentences and trace.sentences[-1].tokens == trace.drafting):
             rows += [
                 line(""),

@@ -1,4 +1,5 @@
-"""The welcome pane: what was found, three things to try. It is part of the transcript, so that typing goes straight to the prompt.
+"""The welcome pane: what was found, three things to try. It is part of the transcript, so that typing goes straight to
+the prompt.
 
 Owns: its words. Does not own: looking for anything (SessionView says what there is).
 """
@@ -17,7 +18,12 @@ DEMO = "In which city was the composer of the song By the Beautiful Sea born?"
 
 def found(sign: bool, label: str, text: str, note: str = "") -> Content:
     """One thing that is there (✓) or not yet (○)."""
-    return line(("✓ " if sign else "○ ", GOOD if sign else WARN), (f"{label:<11}", MUTED), text, (f"  {note}" if note else "", FAINT))
+    return line(
+        ("✓ " if sign else "○ ", GOOD if sign else WARN),
+        (f"{label:<11}", MUTED),
+        text,
+        (f"  {note}" if note else "", FAINT),
+    )
 
 
 def painted_welcome(view: SessionView) -> Content:
@@ -32,7 +38,9 @@ def painted_welcome(view: SessionView) -> Content:
     corpus = f"{grouped(documents)} in {grouped(passages)} passages"
     rows += [
         found(view.model_ready, "model", view.model, "" if view.model_ready else "loading; you can type meanwhile"),
-        found(documents > 0, "documents", corpus, "the demo collection, until you index your own" if demo else collection),
+        found(
+            documents > 0, "documents", corpus, "the demo collection, until you index your own" if demo else collection
+        ),
         found(view.memory == "on", "memory", "incognito" if view.incognito else view.memory or "off", view.project),
         line(""),
         line(("Try", TITLE)),

@@ -105,7 +105,9 @@ def test_index_command_lists_every_failure_of_a_mixed_folder(tmp_path):
     assert any(line.startswith("by type: ") and f".epub {counts['.epub']}" in line for line in lines)
     events = list(library.sync())
     again = {Path(event.path).name for event in events if type(event).__name__ == "FileFailed"}
-    assert again == set(HOSTILE), "what gave nothing is tried again; the corpus, read but for its broken lines, has not changed"
+    assert again == set(HOSTILE), (
+        "what gave nothing is tried again; the corpus, read but for its broken lines, has not changed"
+    )
     assert events[-1].report.added == events[-1].report.updated == ()
     assert library.search(Query("weir"), 1)[0].id == "good"
     library.close()

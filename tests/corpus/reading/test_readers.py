@@ -31,7 +31,8 @@ def outline(path: Path) -> list[tuple[str, str, int | None]]:
     return [(entry.document.text[chunk.start : chunk.end], chunk.heading, chunk.page) for chunk in chunks]
 
 
-# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── files
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def make_pdf(pages: list[str], title: str = "") -> bytes:
@@ -45,7 +46,9 @@ def make_pdf(pages: list[str], title: str = "") -> bytes:
         stream = DecodedStreamObject()
         stream.set_data(f"BT /F1 12 Tf 20 100 Td ({words}) Tj ET".encode("latin-1"))
         font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica", "/Encoding": "/WinAnsiEncoding"}
-        fonts = DictionaryObject({NameObject("/F1"): DictionaryObject({NameObject(k): NameObject(v) for k, v in font.items()})})
+        fonts = DictionaryObject(
+            {NameObject("/F1"): DictionaryObject({NameObject(k): NameObject(v) for k, v in font.items()})}
+        )
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
         if words:
             page[NameObject("/Contents")] = writer._add_object(stream)
@@ -123,19 +126,31 @@ def make_zip(members: dict[str, str | bytes]) -> bytes:
 
 _NAMES = "urn:oasis:names:tc:opendocument:xmlns:"
 ODT = {
-    "content.xml": f'<o:document-content xmlns:o="{_NAMES}office:1.0" xmlns:text="{_NAMES}text:1.0" xmlns:table="{_NAMES}table:1.0"><o:body><o:text>'
-    '<text:h text:outline-level="1">Rivers</text:h><text:p>The<text:s/>Thouet <text:span>flows</text:span> by.</text:p>'
-    "<table:table><table:table-row><table:table-cell><text:p>name</text:p></table:table-cell><table:table-cell><text:p>Loire</text:p>"
-    "</table:table-cell></table:table-row></table:table></o:text></o:body></o:document-content>",
-    "meta.xml": f'<o:document-meta xmlns:o="{_NAMES}office:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><o:meta><dc:title>The Duchy</dc:title>'
-    "</o:meta></o:document-meta>",
+    "content.xml": (
+        f'<o:document-content xmlns:o="{_NAMES}office:1.0" xmlns:text="{_NAMES}text:1.0"'
+        f' xmlns:table="{_NAMES}table:1.0"><o:body><o:text>'
+        '<text:h text:outline-level="1">Rivers</text:h><text:p>The<text:s/>Thouet <text:span>flows</text:span>'
+        " by.</text:p>"
+        "<table:table><table:table-row><table:table-cell><text:p>name</text:p></table:table-cell><table:table-cell><text:p>Loire</text:p>"
+        "</table:table-cell></table:table-row></table:table></o:text></o:body></o:document-content>"
+    ),
+    "meta.xml": (
+        f'<o:document-meta xmlns:o="{_NAMES}office:1.0"'
+        ' xmlns:dc="http://purl.org/dc/elements/1.1/"><o:meta><dc:title>The'
+        " Duchy</dc:title></o:meta></o:document-meta>"
+    ),
 }
 EPUB = {
-    "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
-    '<rootfiles><rootfile full-path="O/b.opf"/></rootfiles></container>',
-    "O/b.opf": '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
-    '<metadata><dc:title>A Book</dc:title></metadata><manifest><item id="b" href="b%20two.xhtml"/><item id="a" href="a.xhtml"/></manifest>'
-    '<spine><itemref idref="a"/><itemref idref="b"/></spine></package>',
+    "META-INF/container.xml": (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+        '<rootfiles><rootfile full-path="O/b.opf"/></rootfiles></container>'
+    ),
+    "O/b.opf": (
+        '<package xmlns="http://www.idpf.org/2007/opf"'
+        ' xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>A Book</dc:title></metadata><manifest><item'
+        ' id="b" href="b%20two.xhtml"/><item id="a" href="a.xhtml"/></manifest><spine><itemref idref="a"/><itemref'
+        ' idref="b"/></spine></package>'
+    ),
     "O/a.xhtml": "<html><body><h1>One</h1><p>First page.</p></body></html>",
     "O/b two.xhtml": "<html><body><h1>Two</h1><p>Second page.</p></body></html>",
 }
@@ -144,10 +159,10 @@ HTML = """<!doctype html><html><head><title>The  Duchy</title><style>p{}</style>
 <table><tr><th>name</th><td>Loire</td></tr></table><p hidden>secret</p><pre>a  b
   c</pre></body></html>"""
 MAIL = (
-    b"From: Ann <ann@example.org>\r\nTo: bob@example.org\r\nSubject: =?utf-8?q?Tr=C3=A9moille?=\r\nMIME-Version: 1.0\r\n"
-    b'Content-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\n'
-    b"Ich gr\xfc\xdfe dich.\r\n\r\nZweiter Absatz.\r\n"
-    b'--x\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename="deed.pdf"\r\n\r\nJVBERi0=\r\n--x--\r\n'
+    b"From: Ann <ann@example.org>\r\nTo: bob@example.org\r\nSubject: =?utf-8?q?Tr=C3=A9moille?=\r\nMIME-Version:"
+    b' 1.0\r\nContent-Type: multipart/mixed; boundary="x"\r\n\r\n--x\r\nContent-Type: text/plain;'
+    b" charset=iso-8859-1\r\n\r\nIch gr\xfc\xdfe dich.\r\n\r\nZweiter Absatz.\r\n--x\r\nContent-Type:"
+    b' application/pdf\r\nContent-Disposition: attachment; filename="deed.pdf"\r\n\r\nJVBERi0=\r\n--x--\r\n'
 )
 RST = """=========
 The Duchy
@@ -194,7 +209,9 @@ def test_pdf_has_pages_bookmarks_and_title(tmp_path):
 
 def test_pdf_with_some_empty_pages_says_so(tmp_path):
     (tmp_path / "x.pdf").write_bytes(make_pdf(["Words.", ""]))
-    assert [item.reason for item in read_here(tmp_path / "x.pdf") if isinstance(item, Complaint)] == ["1 of 2 pages have no text (pictures or scans)"]
+    assert [item.reason for item in read_here(tmp_path / "x.pdf") if isinstance(item, Complaint)] == [
+        "1 of 2 pages have no text (pictures or scans)"
+    ]
 
 
 def test_docx(tmp_path):
@@ -236,7 +253,14 @@ def test_a_title_that_powerpoint_made_up_is_none(tmp_path, title):
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".pptx"])
 @pytest.mark.parametrize(
-    "content", [b"", b"no archive", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1old", make_zip({"a.txt": "x"}), make_zip({"[Content_Types].xml": "<x"})]
+    "content",
+    [
+        b"",
+        b"no archive",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1old",
+        make_zip({"a.txt": "x"}),
+        make_zip({"[Content_Types].xml": "<x"}),
+    ],
 )
 def test_a_broken_or_encrypted_office_file_is_named(tmp_path, suffix, content):
     (tmp_path / f"x{suffix}").write_bytes(content)
@@ -279,7 +303,10 @@ def test_rst_neither_includes_nor_runs(tmp_path):
 )
 def test_table_rows_name_their_columns(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    assert documents(tmp_path / name)[0].document.text == "name | born\n\nname: Poe; E.; born: 1809\n\nname: Joyce; born: 1882"
+    assert (
+        documents(tmp_path / name)[0].document.text
+        == "name | born\n\nname: Poe; E.; born: 1809\n\nname: Joyce; born: 1882"
+    )
 
 
 def test_json(tmp_path):
@@ -337,7 +364,8 @@ def test_every_reader_of_the_table_loads_and_knows_its_suffixes():
     assert reader_for(Path("x.exe")) is None
 
 
-# ── hostile files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── hostile files
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def encrypted_pdf() -> bytes:
@@ -365,7 +393,11 @@ def lying_zip() -> bytes:
     return bytes(data)
 
 
-LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(f'<!ENTITY {chr(98 + n)} "{("&" + chr(97 + n) + ";") * 10}">' for n in range(9)) + "]><x>&j;</x>"
+LAUGHS = (
+    '<!DOCTYPE x [<!ENTITY a "ha">'
+    + "".join(f'<!ENTITY {chr(98 + n)} "{("&" + chr(97 + n) + ";") * 10}">' for n in range(9))
+    + "]><x>&j;</x>"
+)
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "encrypted.pdf": (b"", "encrypted"),  # made in the test: pypdf is slow to import
     "scanned.pdf": (b"", "no text layer"),
@@ -440,7 +472,9 @@ def odd_reader(tmp_path, monkeypatch):
 
     def install(body: str) -> Path:
         (tmp_path / "oddreader.py").write_text(SLOW.format(name="Odd", body=body))
-        (tmp_path / "sitecustomize.py").write_text("from mindchat.corpus.reading.readers import READERS\nREADERS.own['.slow'] = 'oddreader:Odd'\n")
+        (tmp_path / "sitecustomize.py").write_text(
+            "from mindchat.corpus.reading.readers import READERS\nREADERS.own['.slow'] = 'oddreader:Odd'\n"
+        )
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
         monkeypatch.setitem(READERS.own, ".slow", "oddreader:Odd")

@@ -1,4 +1,6 @@
-"""The walk trusts nothing: whatever stands in a folder is a file's or a folder's named failure, never the walk's end, never a hang."""
+"""The walk trusts nothing: whatever stands in a folder is a file's or a folder's named failure, never the walk's end,
+never a hang.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_a_bad_pattern_costs_itself_only(docs: Path, line: str) -> None:
     assert passed["b.md"].startswith("ignored")
 
 
-@pytest.mark.parametrize("line", ["*a" * 40 + "*b", "**/" * 60 + "x", "*" * 400 + "b", "?*" * 100 + "z", "[a-z]*" * 80 + "9"])
+@pytest.mark.parametrize(
+    "line", ["*a" * 40 + "*b", "**/" * 60 + "x", "*" * 400 + "b", "?*" * 100 + "z", "[a-z]*" * 80 + "9"]
+)
 def test_a_pattern_that_backtracks_takes_no_time(docs: Path, line: str) -> None:
     (docs / ".mindchatignore").write_text(line)
     began = time.perf_counter()
@@ -103,7 +107,10 @@ def test_folders_nested_deeper_than_pythons_calls(tmp_path: Path) -> None:
 LINKS: dict[str, Callable[[Path, Path], None]] = {
     "to a folder outside": lambda docs, outside: (docs / "x").symlink_to(outside),
     "to a file outside": lambda docs, outside: (docs / "x.md").symlink_to(outside / "secret.md"),
-    "through another link": lambda docs, outside: [(docs / "y").symlink_to(outside), (docs / "x").symlink_to(docs / "y")][0],
+    "through another link": lambda docs, outside: [
+        (docs / "y").symlink_to(outside),
+        (docs / "x").symlink_to(docs / "y"),
+    ][0],
     "by a relative path": lambda docs, outside: (docs / "x").symlink_to("../outside"),
 }
 
@@ -131,7 +138,9 @@ def test_links_inside_a_root_and_a_root_that_is_a_link_are_followed(docs: Path, 
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("suffix", [".md", ".txt", ".jsonl", ".html", ".docx", ".pdf", ".eml", ".mbox", ".csv", ".py", ".rst"])
+@pytest.mark.parametrize(
+    "suffix", [".md", ".txt", ".jsonl", ".html", ".docx", ".pdf", ".eml", ".mbox", ".csv", ".py", ".rst"]
+)
 def test_a_file_that_became_a_pipe_is_named_at_once(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"x{suffix}"
     os.mkfifo(path)
@@ -150,7 +159,9 @@ def test_a_file_that_vanished_is_named(tmp_path: Path, suffix: str) -> None:
         list(reading.read(tmp_path / f"gone{suffix}"))
 
 
-def test_what_changes_between_walk_and_read_does_not_end_the_run(docs: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_between_walk_and_read_does_not_end_the_run(
+    docs: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (docs / "gone.md").write_text("river")
     (docs / "pipe.md").write_text("river")
     from mindchat.corpus import ingest as room

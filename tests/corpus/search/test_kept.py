@@ -60,17 +60,25 @@ def write(folder: Path, notes: dict[str, str]) -> Path:
 
 NOTES = {
     "projects/harbour.md": "# Harbour crane\n\nThe crane's budget was signed by [[Mira Okafor|our sponsor]].\n",
-    "people/mira-okafor.md": "---\naliases: [The Sponsor]\n---\n# Mira Okafor\n\nReaches her desk from [the annex](../places/annex.md).\n",
+    "people/mira-okafor.md": (
+        "---\naliases: [The Sponsor]\n---\n# Mira Okafor\n\nReaches her desk from [the annex](../places/annex.md).\n"
+    ),
     "places/annex.md": "# Eastern annex\n\nThird floor, room 12; badge needed.\n",
     "places/cellar.md": "# Cellar\n\nNobody goes there, but The Sponsor once did.\n",
 }
 
 
 def test_in_three_hundred_notes_the_answer_is_found_along_their_links(home, tmp_path):
-    others = {f"log/day-{n}.md": f"# Day {n}\n\nWe moved boxes, lunch at {n % 12}. See [[Day {n + 1}]].\n" for n in range(296)}
+    others = {
+        f"log/day-{n}.md": f"# Day {n}\n\nWe moved boxes, lunch at {n % 12}. See [[Day {n + 1}]].\n" for n in range(296)
+    }
     home.add(write(tmp_path / "notes", NOTES | others))
     crane, sponsor, annex = home.find("who signed the budget of the harbour crane")
-    assert [Path(passage.document).name for passage in (crane, sponsor, annex)] == ["harbour.md", "mira-okafor.md", "annex.md"]
+    assert [Path(passage.document).name for passage in (crane, sponsor, annex)] == [
+        "harbour.md",
+        "mira-okafor.md",
+        "annex.md",
+    ]
     assert sponsor.found == Found("link", "Mira Okafor", crane.id)
     assert annex.found == Found("link", "annex", sponsor.id)
     assert home.find("who went to the cellar")[1].found.name == "The Sponsor"
@@ -171,7 +179,10 @@ def kill_and_check(home: Home, tmp_path: Path, rounds: int) -> None:
     folder = write(tmp_path / "notes", NOTES)
     home.add(folder)
     for number in range(rounds):
-        write(folder, {"places/annex.md": f"# Eastern annex\n\nThird floor, room {number}.\n", f"new-{number}.md": "# New\n"})
+        write(
+            folder,
+            {"places/annex.md": f"# Eastern annex\n\nThird floor, room {number}.\n", f"new-{number}.md": "# New\n"},
+        )
         command = [sys.executable, "-c", CHILD, str(home.folder), str(number % 10), str(folder)]
         assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
         assert [passage.found.by for passage in home.find("harbour crane budget")][:2] == ["words", "link"]

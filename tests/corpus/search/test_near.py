@@ -22,7 +22,9 @@ TEXTS = {
     "東京": "東京は日本の首都である。",
     "James O'Neill": "An actor of New York. The Who played there once.",
 }
-INDEX = MemoryIndex([Passage(f"p{at}", f"{title}.txt", title, text, 0, len(text)) for at, (title, text) in enumerate(TEXTS.items())])
+INDEX = MemoryIndex(
+    [Passage(f"p{at}", f"{title}.txt", title, text, 0, len(text)) for at, (title, text) in enumerate(TEXTS.items())]
+)
 
 
 def told(question: str) -> dict[str, tuple[str, ...]]:
@@ -92,7 +94,11 @@ def test_control_characters_of_a_question_or_a_title_go_nowhere() -> None:
 
 
 def test_at_most_three_are_near_and_none_twice() -> None:
-    assert Known(["Bergen", "Berg", "Bergan", "Bergin", "Bergun", "Bergen"]).near("Bergon") == ("Bergan", "Bergen", "Bergin")
+    assert Known(["Bergen", "Berg", "Bergan", "Bergin", "Bergun", "Bergen"]).near("Bergon") == (
+        "Bergan",
+        "Bergen",
+        "Bergin",
+    )
     assert Known([]).near("Bergon") == ()
     assert Known(["", "???", "Bergen"]).near("!!!") == ()
 

@@ -98,7 +98,10 @@ def test_paths_are_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_filters_in_words() -> None:
     assert described(Filters()) == ""
-    assert described(parse("type:pdf,md path:notes before:2025-01-01 x").filters) == "type pdf, md · path notes · before 2025-01-01"
+    assert (
+        described(parse("type:pdf,md path:notes before:2025-01-01 x").filters)
+        == "type pdf, md · path notes · before 2025-01-01"
+    )
 
 
 @given(st.text(max_size=60))

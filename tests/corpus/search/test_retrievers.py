@@ -50,7 +50,10 @@ class Board:
 
     def section(self, **changes: Any) -> IndexSection:
         where = str(self.home / "milvus" / "lite.db") if self.engine == "milvus" else ""
-        return IndexSection(**{"matrix": self.engine == "matrix", "milvus": where, "milvus_timeout": 20.0, "lock_seconds": 0.3} | changes)
+        return IndexSection(
+            **{"matrix": self.engine == "matrix", "milvus": where, "milvus_timeout": 20.0, "lock_seconds": 0.3}
+            | changes
+        )
 
     def another(self, **changes: Any) -> Any:
         """The same index, opened by another process or with other settings."""
@@ -133,7 +136,13 @@ def test_best_first_ranked_from_one_and_no_more_than_k(board: Board) -> None:
 def test_passages_come_whole_from_the_registry(board: Board) -> None:
     (found,) = board.search("spruce")
     title, text = TEXTS["/d/sub/violin.txt"]
-    assert (found.document, found.title, found.text, found.start, found.end) == ("/d/sub/violin.txt", title, text, 0, len(text))
+    assert (found.document, found.title, found.text, found.start, found.end) == (
+        "/d/sub/violin.txt",
+        title,
+        text,
+        0,
+        len(text),
+    )
     assert board.registry.passage(found.id) is not None
 
 
@@ -220,7 +229,9 @@ def test_filters_hold_for_every_engine(synced: Board, line: str, names: set[str]
 
 
 def test_given_paths_and_filters_must_both_hold(synced: Board) -> None:
-    assert {Path(p.document).name for p in synced.find(parse("river in:/d"), within=["/d/castle.txt"])} == {"castle.txt"}
+    assert {Path(p.document).name for p in synced.find(parse("river in:/d"), within=["/d/castle.txt"])} == {
+        "castle.txt"
+    }
     assert synced.find(parse("river in:/dark"), within=["/d"]) == []
 
 
@@ -298,7 +309,8 @@ def test_interrupted_update_is_marked_and_resumed(synced: Board, monkeypatch: py
     assert synced.names("harp") == ["new.txt"]
 
 
-# ── Milvus alone ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Milvus alone
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -311,7 +323,9 @@ def milvus(make: Callable[[str], Board]) -> Board:
 def test_milvus_ranks_like_the_index_on_this_machine(make: Callable[[str], Board], milvus: Board) -> None:
     memory = MemoryIndex(list(milvus.registry.passages()), milvus.section())
     for words in ("river castle", "Thouars", "ice river", "maple"):
-        assert [passage.id for passage in milvus.search(words, 2)] == [passage.id for passage in memory.search(Query(words), 2)]
+        assert [passage.id for passage in milvus.search(words, 2)] == [
+            passage.id for passage in memory.search(Query(words), 2)
+        ]
 
 
 def test_milvus_collection_gone_from_the_server_is_built_again(milvus: Board) -> None:
@@ -359,7 +373,9 @@ def test_milvus_of_a_server_that_was_started_anew(tmp_path: Path) -> None:
     registry.put([(Document(uri, title, text), [Chunk(0, len(text))]) for uri, (title, text) in TEXTS.items()])
     registry.close()
     for code in (fill, CHILD):
-        run = subprocess.run([sys.executable, "-c", code, str(tmp_path), str(tmp_path / "lite.db")], capture_output=True, text=True)
+        run = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path), str(tmp_path / "lite.db")], capture_output=True, text=True
+        )
         assert run.stdout.strip() == "5 violin.txt [] 0", run.stderr
 
 
@@ -368,7 +384,12 @@ def test_milvus_reports_progress_in_batches(make: Callable[[str], Board]) -> Non
     board.registry.put([(Document(f"/d/{n}", "T", f"word{n}"), [Chunk(0, len(f"word{n}"))]) for n in range(1200)])
     with board.index.lock():
         steps = list(board.index.updates())
-    assert [(step.phase, step.done) for step in steps[:-1]] == [("index", 500), ("index", 1000), ("commit", 1200), ("names", 1200)]
+    assert [(step.phase, step.done) for step in steps[:-1]] == [
+        ("index", 500),
+        ("index", 1000),
+        ("commit", 1200),
+        ("names", 1200),
+    ]
     assert steps[-1].added == 1200
 
 
@@ -378,7 +399,9 @@ def test_milvus_server_that_does_not_answer(tmp_path: Path) -> None:
 
     registry = DocumentRegistry(tmp_path / "memory.db")
     registry.put([(Document("/a", "t", "words"), [Chunk(0, 5)])])
-    index = MilvusIndex(tmp_path / "index", IndexSection(milvus="http://user:secret@127.0.0.1:9", milvus_timeout=1.0), registry)
+    index = MilvusIndex(
+        tmp_path / "index", IndexSection(milvus="http://user:secret@127.0.0.1:9", milvus_timeout=1.0), registry
+    )
     with pytest.raises(ResourceError) as caught:
         index.sync()
     assert "127.0.0.1:9" in caught.value.message
@@ -435,12 +458,14 @@ def test_names_lead_on_whichever_engine_scores_the_words(make: Callable[[str], B
     assert city.found == Found("link", "Vienna", lang.id)
     assert [passage.rank for passage in (film, lang, city)] == [1, 2, 3]
     assert film.score > lang.score > city.score > 0
-    (named, *_) = (passage for passage in board.search("flour, Fritz Lang?") if passage.title == "Bread")
+    named, *_ = (passage for passage in board.search("flour, Fritz Lang?") if passage.title == "Bread")
     assert named.found == Found()
 
 
 @pytest.mark.parametrize("engine", SYNCED)
-def test_names_lead_to_no_place_that_is_not_searched_and_to_nothing_that_is_gone(make: Callable[[str], Board], engine: str) -> None:
+def test_names_lead_to_no_place_that_is_not_searched_and_to_nothing_that_is_gone(
+    make: Callable[[str], Board], engine: str
+) -> None:
     board = make(engine)
     board.put(LINKED)
     assert board.names("silent film", within=["/n"]) == ["film.txt", "lang.txt"]

@@ -28,11 +28,15 @@ def library(request: Any, tmp_path: Path) -> Library:
 def test_copies_with_other_names_are_indexed_once_and_shown_with_all_paths(library: Library, tmp_path: Path) -> None:
     for name in ("a/river.txt", "b/copy of river.txt", "c/River_2.log", "d/other.txt"):
         (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "docs" / name).write_text(TEXT if "other" not in name else "The Loire has another castle.", encoding="utf-8")
+        (tmp_path / "docs" / name).write_text(
+            TEXT if "other" not in name else "The Loire has another castle.", encoding="utf-8"
+        )
     assert library.add(tmp_path / "docs").passages == 2
     looked = look(library.index, library.registry, parse("thouet"), 5, language("en"))
     (hit,), (also,) = looked.hits, looked.also
-    assert sorted([hit.document, *also]) == [str(tmp_path / "docs" / name) for name in ("a/river.txt", "b/copy of river.txt", "c/River_2.log")]
+    assert sorted([hit.document, *also]) == [
+        str(tmp_path / "docs" / name) for name in ("a/river.txt", "b/copy of river.txt", "c/River_2.log")
+    ]
     assert library.index.verify() == []
     Path(hit.document).unlink()
     library.sync()
@@ -62,16 +66,25 @@ def test_each_place_counts_for_filters(library: Library, tmp_path: Path) -> None
         (("/a/c.jsonl#1", "Net Force", ""), ("/a/c.jsonl#2", "High Wire", ""), False),
     ],
 )
-def test_a_title_tells_copies_apart_unless_it_is_the_files_name(one: tuple[str, str, str], two: tuple[str, str, str], same: bool) -> None:
-    keys = [content_key(Passage("p", uri, title, TEXT, 0, len(TEXT), heading=heading)) for uri, title, heading in (one, two)]
+def test_a_title_tells_copies_apart_unless_it_is_the_files_name(
+    one: tuple[str, str, str], two: tuple[str, str, str], same: bool
+) -> None:
+    keys = [
+        content_key(Passage("p", uri, title, TEXT, 0, len(TEXT), heading=heading)) for uri, title, heading in (one, two)
+    ]
     assert (keys[0] == keys[1]) is same
 
 
 def test_the_registry_knows_every_place_of_one_collection(tmp_path: Path) -> None:
     registry = DocumentRegistry(tmp_path / "memory.db")
     where = [("/a", "user"), ("/b", "user"), ("/demo", "demo"), ("/c", "user")]
-    registry.put([(Document(uri, "T", TEXT if uri != "/c" else "Other words.", collection), [Chunk(0, 12)]) for uri, collection in where])
-    (first, *_) = registry.passages("user")
+    registry.put(
+        [
+            (Document(uri, "T", TEXT if uri != "/c" else "Other words.", collection), [Chunk(0, 12)])
+            for uri, collection in where
+        ]
+    )
+    first, *_ = registry.passages("user")
     assert registry.places(first.id) == ("/a", "/b")
     registry.remove(["/a"])
     assert registry.places(first.id) == ()
@@ -79,12 +92,18 @@ def test_the_registry_knows_every_place_of_one_collection(tmp_path: Path) -> Non
     registry.close()
 
 
-def test_sections_of_markdown_are_named_after_their_heading(make_library: Callable[..., Library], tmp_path: Path) -> None:
+def test_sections_of_markdown_are_named_after_their_heading(
+    make_library: Callable[..., Library], tmp_path: Path
+) -> None:
     library = make_library()
-    (tmp_path / "n.md").write_text("# Thouars\n\nA town.\n\n## History\n\nThe dukes.\n\n### Wars\n\nMany sieges.\n", encoding="utf-8")
+    (tmp_path / "n.md").write_text(
+        "# Thouars\n\nA town.\n\n## History\n\nThe dukes.\n\n### Wars\n\nMany sieges.\n", encoding="utf-8"
+    )
     (tmp_path / "log.md").write_text("# Monday\n\nRain fell.\n\n# Tuesday\n\nSnow fell.\n", encoding="utf-8")
     library.add(tmp_path / "n.md", tmp_path / "log.md")
-    named = {words: library.index.search(Query(words), 1)[0].name for words in ("town", "dukes", "sieges", "rain", "snow")}
+    named = {
+        words: library.index.search(Query(words), 1)[0].name for words in ("town", "dukes", "sieges", "rain", "snow")
+    }
     assert named == {
         "town": "Thouars",
         "dukes": "Thouars › History",

@@ -51,7 +51,9 @@ def test_a_recording_gives_its_prompts(tiny: Any) -> None:
 
     model = tiny("llama")
     prompt = prompt_of(model, TEXT, 30)
-    lines = [to_json(event).encode() for event in (StepStarted("draft"), PromptBuilt(prompt, "", (), 30, 2048, "reasoning"))]
+    lines = [
+        to_json(event).encode() for event in (StepStarted("draft"), PromptBuilt(prompt, "", (), 30, 2048, "reasoning"))
+    ]
     assert recorded([*lines, b""]) == [prompt]
     with pytest.raises(UsageError, match="no prompt"):
         recorded(lines[:1])
@@ -64,7 +66,9 @@ def test_five_hops_grow_and_are_reused(tiny: Any) -> None:
     from mindchat.prompts.core import UserRole
 
     model = tiny("llama", window=0)
-    passages = [Passage(f"p{i}", f"d{i}", f"D{i}", f"Paris is number {i}. It is big.", 0, 30, rank=i) for i in range(1, 13)]
+    passages = [
+        Passage(f"p{i}", f"d{i}", f"D{i}", f"Paris is number {i}. It is big.", 0, 30, rank=i) for i in range(1, 13)
+    ]
     once, twice = (five_hops(UserRole(Config()), model, passages, copies) for copies in (0, 1))
     assert len(once) == 7
     assert once[:6] == twice[:6]

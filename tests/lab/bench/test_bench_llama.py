@@ -1,4 +1,6 @@
-"""llama.cpp as a reference of `bench decode`: a child process that speaks a few lines of JSON; here with a module that computes nothing."""
+"""llama.cpp as a reference of `bench decode`: a child process that speaks a few lines of JSON; here with a module that
+computes nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from mindchat.lab.bench.llama import Absent, Found, Llama, find
 
 pytestmark = pytest.mark.slow
 
-REAL = [os.environ.get(f"MINDCHAT_LLAMA_{name}", "") for name in ("PYTHON", "GGUF")]  # read before the environment is cleaned for each test
+REAL = [
+    os.environ.get(f"MINDCHAT_LLAMA_{name}", "") for name in ("PYTHON", "GGUF")
+]  # read before the environment is cleaned for each test
 MODULE = """
 __version__ = "9.9"
 class Llama:
@@ -80,7 +84,9 @@ def test_a_report_has_its_ratios(gguf: Path, tiny: Any) -> None:
     model = tiny("llama")
     model.ends = frozenset()
     with Llama(Found(sys.executable, gguf), threads=3, window=700) as llama:
-        (row,) = bench_decode(model, "Paris is big. The capital of France is Paris.", lengths=(60,), tokens=5, repeats=1, llama=llama)["rows"]
+        (row,) = bench_decode(
+            model, "Paris is big. The capital of France is Paris.", lengths=(60,), tokens=5, repeats=1, llama=llama
+        )["rows"]
     assert row["speed_llama"] == pytest.approx(row["llama_seconds"] / row["seconds"])
     assert row["llama_tokens_per_second"] > 0
     assert row["llama_same_until"] == 0  # its tokens are made up

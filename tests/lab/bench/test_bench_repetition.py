@@ -17,7 +17,9 @@ from mindchat.values import Passage, TurnState
 pytestmark = pytest.mark.slow
 
 WORDS = "The capital of France is Paris, and its river is the Seine. " * 12
-HOP = TurnState(0, "Is Paris big?", passages=tuple(Passage(f"p{n}", "d", f"D{n}", f"{n}: {WORDS}", 0, 9, rank=n) for n in range(2)))
+HOP = TurnState(
+    0, "Is Paris big?", passages=tuple(Passage(f"p{n}", "d", f"D{n}", f"{n}: {WORDS}", 0, 9, rank=n) for n in range(2))
+)
 
 
 @pytest.mark.parametrize("role", [UserRole, AssistantRole])
@@ -27,7 +29,9 @@ def test_a_copy_is_measured_beside_a_prefill_of_its_tokens(tiny: Any, role: Any)
     one, two = (model.format.render(laid.answer(HOP, copies, ())).ids for copies in (0, 1))
     assert report["copy_tokens"] == len(two) - len(one)
     assert report["cached_tokens"] >= shared(one, two)
-    assert report["cached_tokens"] + report["copy_tokens"] + report["again_tokens"] == report["prompt_tokens"] == len(two)
+    assert (
+        report["cached_tokens"] + report["copy_tokens"] + report["again_tokens"] == report["prompt_tokens"] == len(two)
+    )
     assert 0 <= report["again_share"] < 0.1
     assert report["same_first_token"]
     assert len(report["ratios"]) == 2
@@ -41,7 +45,9 @@ def test_nothing_to_repeat_is_said(tiny: Any) -> None:
 
 
 def test_the_plain_prefill_is_the_networks_own(tiny: Any, family: str) -> None:
-    """Whatever the split, the likeliest next token is that of one pass over everything; the network's attention is put back."""
+    """Whatever the split, the likeliest next token is that of one pass over everything; the network's attention is put
+    back.
+    """
     import torch
 
     model = tiny(family)

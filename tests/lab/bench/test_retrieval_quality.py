@@ -14,16 +14,25 @@ from mindchat.values import Query
 
 pytestmark = pytest.mark.slow
 
-CORPUS = [("p1", "Poe", "Poe wrote the Raven."), ("p2", "Joyce", "Joyce wrote Ulysses."), ("p3", "Raven", "A raven is a bird.")]
+CORPUS = [
+    ("p1", "Poe", "Poe wrote the Raven."),
+    ("p2", "Joyce", "Joyce wrote Ulysses."),
+    ("p3", "Raven", "A raven is a bird."),
+]
 
 
 @pytest.fixture
 def files(tmp_path):
     corpus, questions = tmp_path / "x.corpus.jsonl", tmp_path / "x.dev.jsonl"
-    corpus.write_text("".join(json.dumps({"id": id_, "title": title, "text": text}) + "\n" for id_, title, text in CORPUS))
+    corpus.write_text(
+        "".join(json.dumps({"id": id_, "title": title, "text": text}) + "\n" for id_, title, text in CORPUS)
+    )
     rows = [("Who wrote Ulysses?", ["p2"]), ("raven bird", ["p3", "p1"]), ("nothing known", ["p2"]), ("no gold", [])]
     questions.write_text(
-        "".join(json.dumps({"question": text, "context": [{"pid": pid, "is_supporting": True} for pid in gold]}) + "\n" for text, gold in rows)
+        "".join(
+            json.dumps({"question": text, "context": [{"pid": pid, "is_supporting": True} for pid in gold]}) + "\n"
+            for text, gold in rows
+        )
     )
     return corpus, questions
 
@@ -70,8 +79,15 @@ def test_every_installed_engine_is_measured_beside_ours(files, library, tmp_path
     def make(ranker: str) -> Index:
         return Index(library.folder, library.section, library.registry, ranker=ranker)
 
-    found = compare([files[0]], [files[1]], library.registry, make, tmp_path / "others", told=lambda what, *_: told.append(what))
-    assert [row.engine for row in found.rows][:4] == ["mindchat", "mindchat without links", "mindchat pagerank", "whoosh"]
+    found = compare(
+        [files[0]], [files[1]], library.registry, make, tmp_path / "others", told=lambda what, *_: told.append(what)
+    )
+    assert [row.engine for row in found.rows][:4] == [
+        "mindchat",
+        "mindchat without links",
+        "mindchat pagerank",
+        "whoosh",
+    ]
     assert found.passages == 3
     for row in found.rows:
         assert row.recall_3 == row.recall_5 == row.recall_10 > 0.5

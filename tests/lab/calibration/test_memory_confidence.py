@@ -64,7 +64,15 @@ class Student(YesAsk):
         super().__init__()
         self.asked = 0
 
-    def complete(self, prompt: Prompt, *, max_tokens: int, kind: str, stop: Sequence[str] = (), allow: Sequence[str] | None = None) -> Draft:
+    def complete(
+        self,
+        prompt: Prompt,
+        *,
+        max_tokens: int,
+        kind: str,
+        stop: Sequence[str] = (),
+        allow: Sequence[str] | None = None,
+    ) -> Draft:
         self.asked += 1
         name = prompt.messages[0].text.split("Film ")[1].split(":")[0]
         wrong = self.asked % 5 == 0

@@ -45,16 +45,21 @@ def test_decode_measures_what_a_question_would_use(run: Run, board: Board, monke
     assert run("bench", "decode", "--lengths", "some").code == 2
 
 
-def test_decode_runs_llama_on_the_file_that_is_named(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_decode_runs_llama_on_the_file_that_is_named(
+    run: Run, board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "llama_cpp.py").write_text(
-        '__version__ = "9.9"\nclass Llama:\n    def __init__(self, file, **rest):\n        assert rest["n_ctx"] > 24\n', encoding="utf-8"
+        '__version__ = "9.9"\nclass Llama:\n    def __init__(self, file, **rest):\n        assert rest["n_ctx"] > 24\n',
+        encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     file = tmp_path / "small.gguf"
     file.write_bytes(b"GGUF")
     monkeypatch.setattr(board, "load_model", lambda config, progress: SimpleNamespace(id="smollm2-135m"), raising=False)
     monkeypatch.setattr(bench, "bench_decode", lambda model, text, *, llama, **rest: {"rows": [llama.version]})
-    report = run("bench", "decode", "-m", "smollm2-135m", "--lengths", "10,20", "--tokens", "4", "--gguf", str(file), "--json").json
+    report = run(
+        "bench", "decode", "-m", "smollm2-135m", "--lengths", "10,20", "--tokens", "4", "--gguf", str(file), "--json"
+    ).json
     assert report == {"rows": ["9.9"], "llama_cpp": {"version": "9.9", "file": "small.gguf", "same_weights": None}}
     assert run("bench", "decode", "-m", "smollm2-135m", "--gguf", str(tmp_path / "none.gguf")).code == 2
 
@@ -71,7 +76,9 @@ def test_cache_takes_a_recording(run: Run, board: Board, monkeypatch: pytest.Mon
     turns = tmp_path / "turns.jsonl"
     turns.write_text(to_json(PromptBuilt(prompt, "", (), 5, 512, "reasoning")) + "\n", encoding="utf-8")
     monkeypatch.setattr(board, "load_model", lambda config, progress: "loaded", raising=False)
-    monkeypatch.setattr(bench, "bench_cache", lambda model, prompts, tokens, fixed: {"model": model, "same": list(prompts) == [prompt]})
+    monkeypatch.setattr(
+        bench, "bench_cache", lambda model, prompts, tokens, fixed: {"model": model, "same": list(prompts) == [prompt]}
+    )
     report = run("bench", "cache", "-m", "smollm2-135m", "--turns", str(turns), "--json").json
     assert report == {"cache": {"recorded": {"model": "loaded", "same": True}}}
     assert run("bench", "cache", "--turns", str(tmp_path / "none.jsonl")).code == 2
@@ -80,7 +87,9 @@ def test_cache_takes_a_recording(run: Run, board: Board, monkeypatch: pytest.Mon
 def test_startup_can_load_the_model_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", lambda command, **_: started.append(command[2:]))
-    report = run("bench", "startup", "-n", "1", "--load", "-m", "smollm2-135m", "--set", "model.arithmetic=int8", "--json").json
+    report = run(
+        "bench", "startup", "-n", "1", "--load", "-m", "smollm2-135m", "--set", "model.arithmetic=int8", "--json"
+    ).json
     assert set(LOADS) <= set(report["startup"])
     assert started[-1][-2:] == ["model.arithmetic=int8", "model.name=smollm2-135m"]
     done: list[str] = []
@@ -95,7 +104,9 @@ def test_startup_can_load_the_model_too(run: Run, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("mindchat.wiring.load_model", lambda config, progress: Reader(config.model.name))
     monkeypatch.setattr(os, "_exit", lambda code: done.append(f"left with {code}"))
-    for command, expected in zip(started[-2:], (["smollm2-135m", "left with 0"], ["smollm2-135m", "read", "left with 0"]), strict=True):
+    for command, expected in zip(
+        started[-2:], (["smollm2-135m", "left with 0"], ["smollm2-135m", "read", "left with 0"]), strict=True
+    ):
         done.clear()
         monkeypatch.setattr("sys.argv", ["-c", *command[2:]])
         exec(compile(command[1], "load", "exec"), {})

@@ -20,6 +20,19 @@ def test_only_the_second_copy(run: Run, board: Board, monkeypatch: pytest.Monkey
     roles = {"assistant": AssistantRole, "user": UserRole}
     monkeypatch.setattr(board, "plug", lambda table, name, setting: roles[name], raising=False)
     monkeypatch.setattr(repetition, "bench_repetition", measure)
-    asked = ("bench", "cache", "--only-copy", "-m", "smollm2-135m", "--repeats", "3", "--set", "layout.role=assistant", "--json")
+    asked = (
+        "bench",
+        "cache",
+        "--only-copy",
+        "-m",
+        "smollm2-135m",
+        "--repeats",
+        "3",
+        "--set",
+        "layout.role=assistant",
+        "--json",
+    )
     report = run(*asked).json
-    assert report == {"cache": {"a second copy": {"model": "smollm2-135m", "role": "AssistantRole", "documents": 6, "repeats": 3}}}
+    assert report == {
+        "cache": {"a second copy": {"model": "smollm2-135m", "role": "AssistantRole", "documents": 6, "repeats": 3}}
+    }

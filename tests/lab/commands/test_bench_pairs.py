@@ -20,7 +20,15 @@ from ...cli.board import Board, Run
 pytestmark = pytest.mark.slow
 
 PASSAGE = {"title": "A", "text": "A is in Rome.", "is_supporting": True, "pid": "a"}
-ROW = {"id": "q", "question": "Where is A?", "answers": ["Rome"], "type": "bridge", "dataset": "hotpotqa", "meta": {}, "context": [PASSAGE]}
+ROW = {
+    "id": "q",
+    "question": "Where is A?",
+    "answers": ["Rome"],
+    "type": "bridge",
+    "dataset": "hotpotqa",
+    "meta": {},
+    "context": [PASSAGE],
+}
 
 
 class Fake:
@@ -52,7 +60,19 @@ def questions(tmp_path: Path, board: Board, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_pairs_hold_full_precision_against_what_is_named(run: Run, questions: Path, tmp_path: Path) -> None:
     out = tmp_path / "pairs.jsonl"
-    ran = run("bench", "pairs", str(questions), "--out", str(out), "-m", "smollm2-135m", "--arithmetic", "int8", "--no-peak", "--json")
+    ran = run(
+        "bench",
+        "pairs",
+        str(questions),
+        "--out",
+        str(out),
+        "-m",
+        "smollm2-135m",
+        "--arithmetic",
+        "int8",
+        "--no-peak",
+        "--json",
+    )
     assert ran.code == 0, ran.err
     report = ran.json
     assert report["computes"]["int8"] == {"steps": "int8", "prefill": "bf16"}
@@ -63,7 +83,9 @@ def test_pairs_hold_full_precision_against_what_is_named(run: Run, questions: Pa
     assert run("bench", "pairs", str(questions), "--out", str(out), "--arithmetic", "int4").code == 2
 
 
-def test_memory_is_read_in_a_process_of_its_own(run: Run, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_read_in_a_process_of_its_own(
+    run: Run, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[list[str]] = []
 
     def start(command: list[str], **rest: Any) -> Any:
@@ -72,14 +94,38 @@ def test_memory_is_read_in_a_process_of_its_own(run: Run, questions: Path, tmp_p
         return SimpleNamespace(returncode=0, stdout=b"123")
 
     monkeypatch.setattr(subprocess, "run", start)
-    report = run("bench", "pairs", str(questions), "--out", str(tmp_path / "p.jsonl"), "-m", "smollm2-135m", "--arithmetic", "int8", "--json").json
+    report = run(
+        "bench",
+        "pairs",
+        str(questions),
+        "--out",
+        str(tmp_path / "p.jsonl"),
+        "-m",
+        "smollm2-135m",
+        "--arithmetic",
+        "int8",
+        "--json",
+    ).json
     assert report["peak_resident_mb"] == {"fp32": 123, "int8": 123}
     assert [next(part for part in command if part.startswith("model.arithmetic=")) for command in started] == [
         "model.arithmetic=fp32",
         "model.arithmetic=int8",
     ]
     monkeypatch.setattr(subprocess, "run", lambda command, **rest: SimpleNamespace(returncode=1, stdout=b""))
-    assert run("bench", "pairs", str(questions), "--out", str(tmp_path / "p.jsonl"), "-m", "smollm2-135m", "--arithmetic", "int8").code == 3
+    assert (
+        run(
+            "bench",
+            "pairs",
+            str(questions),
+            "--out",
+            str(tmp_path / "p.jsonl"),
+            "-m",
+            "smollm2-135m",
+            "--arithmetic",
+            "int8",
+        ).code
+        == 3
+    )
 
 
 def test_the_peak_grows_with_what_is_touched() -> None:

@@ -26,7 +26,9 @@ pytestmark = pytest.mark.slow
 class Engine:
     """Makes as many hops as it is told and keeps what it was built of."""
 
-    def __init__(self, built: list[Any], config: Config, retriever: Any, hops: Callable[[str], int] = lambda question: 5) -> None:
+    def __init__(
+        self, built: list[Any], config: Config, retriever: Any, hops: Callable[[str], int] = lambda question: 5
+    ) -> None:
         self.retriever, self.hops = retriever, hops
         self.row: dict[str, Any] = {"config": config, "asked": [], "found": []}
         built.append(self.row)
@@ -41,12 +43,21 @@ class Engine:
 
 def test_rows_differ_in_layout_and_in_what_is_asked_second(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Any] = []
-    monkeypatch.setattr(board, "build_engine", lambda config, retriever, memory, model: Engine(built, config, retriever), raising=False)
+    monkeypatch.setattr(
+        board, "build_engine", lambda config, retriever, memory, model: Engine(built, config, retriever), raising=False
+    )
     rows = dict(bench_turns.conversations(Config(), None))
     hops = [row["config"] for row in built[:4]]
-    assert [(config.layout.order, config.layout.repeat) for config in hops] == [("paper", 0), ("paper", 1), ("docs_first", 0), ("docs_first", 1)]
+    assert [(config.layout.order, config.layout.repeat) for config in hops] == [
+        ("paper", 0),
+        ("paper", 1),
+        ("docs_first", 0),
+        ("docs_first", 1),
+    ]
     assert not any(config.rind.anchors for config in hops)
-    assert {(config.engine.policy, config.engine.max_hops, config.rind.fixed, config.memory.mode) for config in hops} == {("mind", 5, 0.0, "off")}
+    assert {
+        (config.engine.policy, config.engine.max_hops, config.rind.fixed, config.memory.mode) for config in hops
+    } == {("mind", 5, 0.0, "off")}
     assert all("repeat" in name for name in list(rows)[:4])
     assert [row["asked"] for row in built[4:]] == [
         [(bench_turns.QUESTION, 0), (bench_turns.QUESTION, 1)],
@@ -64,7 +75,9 @@ def test_the_question_is_the_first_that_takes_five_hops(board: Board, monkeypatc
     for needed, chosen in (({asked[2]: 5}, asked[2]), ({asked[4]: 3}, asked[4])):
         built: list[Any] = []
         hops = lambda question, needed=needed: needed.get(question, 1)  # noqa: E731
-        monkeypatch.setattr(board, "build_engine", lambda config, *rest, b=built, h=hops: Engine(b, config, rest[0], h), raising=False)
+        monkeypatch.setattr(
+            board, "build_engine", lambda config, *rest, b=built, h=hops: Engine(b, config, rest[0], h), raising=False
+        )
         name, turns = next(bench_turns.conversations(Config(), None))
         assert "five-hop" in name
         assert turns[0].question == chosen
@@ -81,7 +94,9 @@ def test_the_demo_is_read_document_by_document() -> None:
 def test_cache_measures_every_conversation(run: Run, board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "load_model", lambda config, progress: "loaded", raising=False)
     monkeypatch.setattr(board, "plug", lambda table, name, kind: lambda config: "composer", raising=False)
-    monkeypatch.setattr("mindchat.lab.bench.repetition.bench_repetition", lambda model, composer, hop, repeats: {"ratio": 1.0})
+    monkeypatch.setattr(
+        "mindchat.lab.bench.repetition.bench_repetition", lambda model, composer, hop, repeats: {"ratio": 1.0}
+    )
     monkeypatch.setattr(bench_turns, "conversations", lambda config, model, told: iter([("a row", ["turn"])]))
     monkeypatch.setattr(turns_of, "bench_turns", lambda model, turns: {"model": model, "turns": list(turns)})
     monkeypatch.setattr(bench_turns, "layout_scores", lambda folders: [{"folder": folder.name} for folder in folders])
@@ -105,7 +120,9 @@ def test_recorded_turns_and_the_copy_alone_exclude_each_other(run: Run, tmp_path
 def test_f1_stands_beside_its_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     arms = [SimpleNamespace(arm="b", total=SimpleNamespace(n=3, f1=Interval(0.5, 0.25, 0.75, 3)))]
     entry = SimpleNamespace(name="b", settings={"layout.order": "docs_first", "layout.repeat": 1})
-    found = SimpleNamespace(runs={"r": SimpleNamespace(arms=[entry])}, datasets=[SimpleNamespace(dataset="hotpotqa", arms=arms)])
+    found = SimpleNamespace(
+        runs={"r": SimpleNamespace(arms=[entry])}, datasets=[SimpleNamespace(dataset="hotpotqa", arms=arms)]
+    )
     monkeypatch.setattr(report, "build", lambda folders: found)
     assert bench_turns.layout_scores([Path("r")]) == [
         {"dataset": "hotpotqa", "arm": "b", "order": "docs_first", "repeat": 1, "n": 3, "f1": [50.0, 25.0, 75.0]}

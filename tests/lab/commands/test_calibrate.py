@@ -30,7 +30,10 @@ SENTENCES = (
 def questions(tmp_path: Path) -> Path:
     path = tmp_path / "questions.jsonl"
     context = [{"title": "Fritz Lang", "text": "Fritz Lang was born in Vienna."}]
-    rows = [{"id": f"q{n}", "question": f"Where was director number {n} born?", "answers": ["Vienna"], "context": context} for n in range(12)]
+    rows = [
+        {"id": f"q{n}", "question": f"Where was director number {n} born?", "answers": ["Vienna"], "context": context}
+        for n in range(12)
+    ]
     path.write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
     return path
 
@@ -39,14 +42,29 @@ def questions(tmp_path: Path) -> Path:
 def tape(tmp_path: Path) -> str:
     replies = []
     for n in range(12):
-        replies.append({"text": SENTENCES.format(h=0.1 + n / 20, g=0.2 + n / 30)})  # no reply to an answer prompt: none may be asked for
+        replies.append(
+            {"text": SENTENCES.format(h=0.1 + n / 20, g=0.2 + n / 30)}
+        )  # no reply to an answer prompt: none may be asked for
     path = tmp_path / "tape.toml"
     path.write_text("\n".join(f"[[reply]]\ntext = {json.dumps(reply['text'])}" for reply in replies), encoding="utf-8")
     return f"scripted:{path}"
 
 
 def test_the_fit_is_written_where_the_engine_looks_and_used_by_it(run: Run, questions: Path, tape: str) -> None:
-    done = run("calibrate", "rind", str(questions), "-m", tape, "--target", "0.2", "--n", "12", "--set", "engine.max_hops=0", "--json")
+    done = run(
+        "calibrate",
+        "rind",
+        str(questions),
+        "-m",
+        tape,
+        "--target",
+        "0.2",
+        "--n",
+        "12",
+        "--set",
+        "engine.max_hops=0",
+        "--json",
+    )
     assert done.code == 0, done.err
     found = done.json
     assert found["sentences"] == 36
@@ -71,9 +89,12 @@ def test_a_fit_without_attention_leaves_the_other_one_alone(run: Run, questions:
 def thresholds(calibration: str) -> set[float]:
     """Every α that a turn of the calibrated model was judged with."""
     config = load_config(
-        environ={}, assignments=("engine.policy=mind", f"rind.calibration={calibration}", "engine.filter=none", "layout.repeat=0")
+        environ={},
+        assignments=("engine.policy=mind", f"rind.calibration={calibration}", "engine.filter=none", "layout.repeat=0"),
     ).config
-    model = ScriptedModel(["Lang{0.1} visited Vienna in the year 1890 once. So the answer is Linz.", "Linz"], id="scripted:tape.toml")
+    model = ScriptedModel(
+        ["Lang{0.1} visited Vienna in the year 1890 once. So the answer is Linz.", "Linz"], id="scripted:tape.toml"
+    )
     parts = wiring.build_engine(config, GivenPassages(), None, model, calibrations=wiring.calibrations(find_paths()))
     judged = [event for event in parts.run("Where was he born?") if isinstance(event, SentenceJudged)]
     return {dict(event.verdict.terms)["alpha"] for event in judged if "alpha" in dict(event.verdict.terms)}
@@ -103,7 +124,9 @@ def test_memory_needs_gold_triples(run: Run, questions: Path, tape: str) -> None
     assert "meta.evidences" in done.err
 
 
-def test_memory_is_fitted_beside_its_store_under_the_models_name(run: Run, questions: Path, tape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_fitted_beside_its_store_under_the_models_name(
+    run: Run, questions: Path, tape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mindchat.lab.calibration import memory_confidence as room
 
     given: dict[str, Any] = {}
@@ -123,6 +146,12 @@ def test_memory_is_fitted_beside_its_store_under_the_models_name(run: Run, quest
     done = run("calibrate", "memory", str(questions), "-m", tape, "--n", "7", "--target", "0.1", "--seed", "3")
     assert (done.code, done.out) == (0, "written: here\n")
     assert given["folder"] == find_paths().memory_db.parent
-    assert (given["path"], given["model"], given["limit"], given["target"], given["seed"]) == (questions, tape, 7, 0.1, 3)
+    assert (given["path"], given["model"], given["limit"], given["target"], given["seed"]) == (
+        questions,
+        tape,
+        7,
+        0.1,
+        3,
+    )
     assert Signal.LOGPROB in given["signals"]
     assert run("calibrate", "memory", str(questions), "-m", tape, "--json").json == {"path": "here"}

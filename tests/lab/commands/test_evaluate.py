@@ -14,7 +14,12 @@ from ...cli.board import Board, Run
 @pytest.fixture
 def questions(tmp_path: Path) -> str:
     rows = [
-        {"id": f"q{n}", "question": f"Who directed film {n}?", "answers": ["Fritz Lang"], "context": [{"title": "Film", "text": "By Fritz Lang."}]}
+        {
+            "id": f"q{n}",
+            "question": f"Who directed film {n}?",
+            "answers": ["Fritz Lang"],
+            "context": [{"title": "Film", "text": "By Fritz Lang."}],
+        }
         for n in range(3)
     ]
     (tmp_path / "questions.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
@@ -25,13 +30,32 @@ def records(folder: Path, name: str = "questions.jsonl") -> list[dict[str, objec
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def test_commas_make_arms_and_every_question_is_asked_of_each(run: Run, board: Board, questions: str, tmp_path: Path) -> None:
-    result = run("eval", questions, "--policy", "none,once", "--repeat", "0,1", "--set", "retrieve.k=3,5", "--out", "out", "--n", "2", "--seed", "1")
+def test_commas_make_arms_and_every_question_is_asked_of_each(
+    run: Run, board: Board, questions: str, tmp_path: Path
+) -> None:
+    result = run(
+        "eval",
+        questions,
+        "--policy",
+        "none,once",
+        "--repeat",
+        "0,1",
+        "--set",
+        "retrieve.k=3,5",
+        "--out",
+        "out",
+        "--n",
+        "2",
+        "--seed",
+        "1",
+    )
     assert result.code == 0, result.err
     found = records(tmp_path / "out")
     assert len(found) == 2 * 2 * 2 * 2
     assert len({record["arm"] for record in found}) == 8
-    assert {"run.json", "report.md", "report.json", "report.svg", "questions.jsonl"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"run.json", "report.md", "report.json", "report.svg", "questions.jsonl"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
     assert result.out == "out/report.md\n"
     assert "16 answers, 0 failures" in result.err
     assert {opened["config"].engine.seed for opened in board.opened} == {1}
@@ -74,7 +98,9 @@ def test_wrong_usage_is_two_before_anything_is_asked(run: Run, board: Board, que
     assert board.opened == []
 
 
-def test_a_finished_run_is_kept_and_its_table_put_into_a_document(run: Run, board: Board, questions: str, tmp_path: Path) -> None:
+def test_a_finished_run_is_kept_and_its_table_put_into_a_document(
+    run: Run, board: Board, questions: str, tmp_path: Path
+) -> None:
     assert run("eval", questions, "--policy", "none,once", "--out", "out").code == 0
     results = tmp_path / "results"
     kept = run("eval", "keep", "out", "first", "--results", str(results))
@@ -101,7 +127,9 @@ def test_a_kept_run_gets_a_plain_name(run: Run, board: Board, questions: str, na
     assert run("eval", "keep", "out", name, "--results", "results").code == 2
 
 
-def test_ray_runs_the_same_command_as_shards(run: Run, board: Board, questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_runs_the_same_command_as_shards(
+    run: Run, board: Board, questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mindchat.lab.evals import cluster
 
     seen: list[list[str]] = []
@@ -117,7 +145,9 @@ def test_ray_runs_the_same_command_as_shards(run: Run, board: Board, questions: 
     done = run("eval", questions, "--policy", "none", "--ray", "2", "--out", "out")
     assert done.code == 0, done.err
     assert seen == [[questions, "--policy", "none", "--out", "out"]]
-    assert len(records(tmp_path / "out", "questions-1.jsonl")) + len(records(tmp_path / "out", "questions-2.jsonl")) == 3
+    assert (
+        len(records(tmp_path / "out", "questions-1.jsonl")) + len(records(tmp_path / "out", "questions-2.jsonl")) == 3
+    )
     assert "shard 2 of 2 ended" in done.err
     assert done.out.endswith("out/report.md\n")
 

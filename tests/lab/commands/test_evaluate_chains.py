@@ -21,7 +21,16 @@ def wiki(tmp_path: Path) -> Path:
         context = [{"title": title, "text": text, "pid": title, "is_supporting": True} for title, text in texts]
         evidences = [[film, "director", person], [person, "place of birth", town]]
         question = f"Where was the director of {film} born?"
-        rows.append({"id": f"w{n}", "question": question, "answers": [town], "type": "x", "context": context, "meta": {"evidences": evidences}})
+        rows.append(
+            {
+                "id": f"w{n}",
+                "question": question,
+                "answers": [town],
+                "type": "x",
+                "context": context,
+                "meta": {"evidences": evidences},
+            }
+        )
         rows[-1]["dataset"] = "2wikimultihopqa"
     path = tmp_path / "wiki.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -56,7 +65,9 @@ def test_a_run_and_going_on_with_it(run: Run, wiki: Path, tape: str, tmp_path: P
     assert "other chains" in run(*command(wiki, tape, out, "--resume", "--n", "8")).err
 
 
-def test_a_gate_that_breaks_is_an_error(run: Run, wiki: Path, tape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_breaks_is_an_error(
+    run: Run, wiki: Path, tape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(workbench.Workbench, "holds", lambda self, memory, text: True)
     done = run(*command(wiki, tape, tmp_path / "out"))
     assert done.code != 0
@@ -68,4 +79,6 @@ def test_what_cannot_be_run_is_refused(run: Run, wiki: Path, tape: str, tmp_path
     assert "only" in run(*command(wiki, tape, tmp_path / "a", "--n", "99")).err
     assert "regime" in run(*command(wiki, tape, tmp_path / "b", "--regime", "week")).err
     (tmp_path / "fit.json").write_text("{}")
-    assert "cannot be read" in run(*command(wiki, tape, tmp_path / "c", "--calibration", str(tmp_path / "fit.json"))).err
+    assert (
+        "cannot be read" in run(*command(wiki, tape, tmp_path / "c", "--calibration", str(tmp_path / "fit.json"))).err
+    )

@@ -19,14 +19,20 @@ pytestmark = pytest.mark.slow
 def case(number: int, kind: str, *, fitted: bool = True, name: str = "2wiki") -> Case:
     good = kind == "answerable"
     noise = (number * 37 % 11) / 40
-    values = dict.fromkeys(FEATURES, 0.0) | {"covered": (0.8 if good else 0.4) - noise + 0.2, "missing": 0.1 if good else 0.6, "titles": 0.3}
+    values = dict.fromkeys(FEATURES, 0.0) | {
+        "covered": (0.8 if good else 0.4) - noise + 0.2,
+        "missing": 0.1 if good else 0.6,
+        "titles": 0.3,
+    }
     return Case(name, kind, number, f"Question {number}?", f"question {number}", values, fitted)
 
 
 @pytest.fixture(scope="module")
 def outcome() -> Outcome:
     found = [case(n, kind) for n in range(60) for kind in ("answerable", "gold_out")]
-    plain = [msgspec.structs.replace(one, set="untitled 2wiki", features={**one.features, "titles": 0.0}) for one in found]
+    plain = [
+        msgspec.structs.replace(one, set="untitled 2wiki", features={**one.features, "titles": 0.0}) for one in found
+    ]
     return fit([*found, *plain, *(case(n, "relation", fitted=False) for n in range(10))], "2026-01-01")
 
 
@@ -63,7 +69,12 @@ def test_twenty_questions_of_each_hand_written_kind() -> None:
 def data(tmp_path: Path) -> Path:
     """A data folder of 130 small articles, every dataset reading the same ones."""
     rows = [
-        {"id": f"i{n}", "title": f"Ann{n} Droid", "text": f"Ann{n} Droid was born in Town{n}. " + "She sang there for long. " * 6} for n in range(130)
+        {
+            "id": f"i{n}",
+            "title": f"Ann{n} Droid",
+            "text": f"Ann{n} Droid was born in Town{n}. " + "She sang there for long. " * 6,
+        }
+        for n in range(130)
     ]
     questions = [
         {
@@ -75,16 +86,29 @@ def data(tmp_path: Path) -> Path:
         for n in range(60)
     ]
     for name in ("2wikimultihopqa", "hotpotqa", "scifact"):
-        (tmp_path / f"{name}.corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        (tmp_path / f"{name}.corpus.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+        )
     for name in ("2wikimultihopqa_open", "2wikimultihopqa", "hotpotqa", "scifact"):
-        (tmp_path / f"{name}.dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
+        (tmp_path / f"{name}.dev.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8"
+        )
     return tmp_path
 
 
 def test_cases_of_every_kind_are_made(data: Path) -> None:
     found = list(cases(data))
     assert {one.kind for one in found} == {"answerable", "gold_out", "foreign", "relation", "nothing"}
-    assert {one.set for one in found} >= {"2wiki", "lower 2wiki", "untitled 2wiki", "claims", "single", "define", "demo", "scifact"}
+    assert {one.set for one in found} >= {
+        "2wiki",
+        "lower 2wiki",
+        "untitled 2wiki",
+        "claims",
+        "single",
+        "define",
+        "demo",
+        "scifact",
+    }
     mean = {
         kind: sum(one.features["covered"] for one in found if (one.set, one.kind) == ("2wiki", kind) and one.fitted)
         for kind in ("answerable", "gold_out")

@@ -65,12 +65,16 @@ def test_without_the_phrase_the_first_line_counts(text: str, short: str) -> None
     assert extract_short(text) == short
 
 
-@pytest.mark.parametrize("short", ["not known", "Unknown.", "I don't know", "cannot be determined from the text", "It is not known.", ""])
+@pytest.mark.parametrize(
+    "short", ["not known", "Unknown.", "I don't know", "cannot be determined from the text", "It is not known.", ""]
+)
 def test_refusals_are_recognised(short: str) -> None:
     assert says_unknown(short)
 
 
-@pytest.mark.parametrize("short", ["Notre Dame", "no", "No. 1", "Unknown Pleasures", "the unknown soldier", "Knowles", "not guilty"])
+@pytest.mark.parametrize(
+    "short", ["Notre Dame", "no", "No. 1", "Unknown Pleasures", "the unknown soldier", "Knowles", "not guilty"]
+)
 def test_answers_are_not_refusals(short: str) -> None:
     assert not says_unknown(short)
 
@@ -88,5 +92,10 @@ LETTERS = st.text(alphabet=st.characters(categories=["Lu", "Ll", "Nd"]), min_siz
 
 @given(LETTERS.filter(lambda word: word.lower() not in ("yes", "no")))
 def test_a_plain_word_survives_every_wrapping(word: str) -> None:
-    for frame in ("So the answer is {}.", "Answer: **{}**", 'The answer is: "{}".', "thus the final answer is {}\nmore"):
+    for frame in (
+        "So the answer is {}.",
+        "Answer: **{}**",
+        'The answer is: "{}".',
+        "thus the final answer is {}\nmore",
+    ):
         assert extract_short(frame.format(word)) == word

@@ -18,7 +18,9 @@ def p(id_: str, title: str = "") -> Passage:
 def hop(n: int, query: str, found: list[Passage], kept: str = "", triggered: bool = True) -> list[ev.Event]:
     events: list[ev.Event] = [ev.RetrievalTriggered(n, "w", 1.0, 0.5, 1.0, 1.0, "")] if triggered else []
     if kept:
-        events.append(ev.EntitiesFiltered("conf", (Sifted(Entity(kept), True, ""), Sifted(Entity("Carl May"), False, ""))))
+        events.append(
+            ev.EntitiesFiltered("conf", (Sifted(Entity(kept), True, ""), Sifted(Entity("Carl May"), False, "")))
+        )
     return [*events, ev.QueryFormed(Query(query), n), ev.PassagesFound(query, tuple(found), len(found))]
 
 
@@ -29,7 +31,11 @@ def trace(*hops: list[ev.Event], citations: tuple[Citation, ...] = ()) -> Trace:
 
 def test_recall_and_precision_of_distinct_passages() -> None:
     turn = trace(hop(1, "q", [p("a"), p("z")]), hop(2, "r", [p("a"), p("y")]))
-    assert behaviour.retrieval(turn, GOLD) == {"support_recall": 0.5, "support_all": 0.0, "support_precision": pytest.approx(1 / 3)}
+    assert behaviour.retrieval(turn, GOLD) == {
+        "support_recall": 0.5,
+        "support_all": 0.0,
+        "support_precision": pytest.approx(1 / 3),
+    }
 
 
 def test_support_without_an_id_is_matched_by_title() -> None:
@@ -39,7 +45,8 @@ def test_support_without_an_id_is_matched_by_title() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "right"), [("north.md", 1.0), ("docs/north", 1.0), ("north", 1.0), ("orth", 0.0), ("p1", 1.0), ("other/north", 0.0)]
+    ("name", "right"),
+    [("north.md", 1.0), ("docs/north", 1.0), ("north", 1.0), ("orth", 0.0), ("p1", 1.0), ("other/north", 0.0)],
 )
 def test_support_may_name_a_document(name: str, right: float) -> None:
     gold = Gold(("x",), supporting=(Support(name, name),))
@@ -56,13 +63,17 @@ def test_nothing_is_claimed_where_nothing_was_searched() -> None:
 
 
 def test_a_trigger_is_useful_if_it_brings_new_support() -> None:
-    turn = trace(hop(0, "before", [p("a")], triggered=False), hop(1, "q", [p("a")]), hop(2, "r", [p("b")]), hop(3, "s", [p("z")]))
+    turn = trace(
+        hop(0, "before", [p("a")], triggered=False), hop(1, "q", [p("a")]), hop(2, "r", [p("b")]), hop(3, "s", [p("z")])
+    )
     assert behaviour.triggers(turn, GOLD) == {"trigger_precision": pytest.approx(1 / 3)}
 
 
 def test_entities_are_covered_by_kept_ones_and_by_queries() -> None:
     turn = trace(hop(1, "when was the film B made", [], kept="Mr A Smith"))
-    assert behaviour.entities(turn, GOLD) == {"entity_coverage": pytest.approx(1 / 2)}  # "A" is an article and normalises away
+    assert behaviour.entities(turn, GOLD) == {
+        "entity_coverage": pytest.approx(1 / 2)
+    }  # "A" is an article and normalises away
 
 
 def test_citations_are_checked_against_gold_and_text() -> None:

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mindchat.lab.evals.bootstrap import auroc, auroc_difference, auroc_interval, clustered, interval, mcnemar, paired, ratio
+from mindchat.lab.evals.bootstrap import (
+    auroc,
+    auroc_difference,
+    auroc_interval,
+    clustered,
+    interval,
+    mcnemar,
+    paired,
+    ratio,
+)
 
 
 def test_interval_holds_the_mean_and_is_deterministic() -> None:

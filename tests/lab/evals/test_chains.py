@@ -13,7 +13,16 @@ from mindchat.errors import UsageError
 from mindchat.lab.evals import chain_report
 from mindchat.lab.evals.arms import Arm, expand
 from mindchat.lab.evals.chain_records import as_lines, read_chain_records
-from mindchat.lab.evals.chain_run import ChainAsked, ChainDone, _judged, ask_chain, evaluate_chains, memory_key, same, same_value
+from mindchat.lab.evals.chain_run import (
+    ChainAsked,
+    ChainDone,
+    _judged,
+    ask_chain,
+    evaluate_chains,
+    memory_key,
+    same,
+    same_value,
+)
 from mindchat.lab.evals.chains import Chain, build, describe, hops, planted, shared_needs
 from mindchat.lab.evals.datasets import load
 from mindchat.lab.evals.examples import CorpusSpec, Item
@@ -32,7 +41,12 @@ def rows() -> Iterator[dict[str, Any]]:
             "type": "compositional",
             "context": [
                 {"title": film, "text": f"{film} was directed by {director}.", "is_supporting": True, "pid": f"f{n}"},
-                {"title": director, "text": f"{director} comes from {country}.", "is_supporting": True, "pid": f"d{n // 2}"},
+                {
+                    "title": director,
+                    "text": f"{director} comes from {country}.",
+                    "is_supporting": True,
+                    "pid": f"d{n // 2}",
+                },
                 {"title": "Noise", "text": f"Nothing about {n}.", "is_supporting": False, "pid": f"n{n}"},
             ],
             "dataset": "2wikimultihopqa",
@@ -48,11 +62,15 @@ def items(tmp_path: Path) -> list[Item]:
 
 
 class Rememberer:
-    """Reads "X was directed by Y." and "X comes from Y."; remembers them under the corpus's memory key; serves what it remembers."""
+    """Reads "X was directed by Y." and "X comes from Y."; remembers them under the corpus's memory key; serves what it
+    remembers.
+    """
 
     stores: dict[str, dict[str, tuple[str, Passage]]]
 
-    def __init__(self, config: Config, corpus: CorpusSpec, stores: dict[str, dict[str, tuple[str, Passage]]], withdraws: bool) -> None:
+    def __init__(
+        self, config: Config, corpus: CorpusSpec, stores: dict[str, dict[str, tuple[str, Passage]]], withdraws: bool
+    ) -> None:
         self.config, self.corpus = config, corpus
         fresh: dict[str, tuple[str, Passage]] = {}
         self.store = stores.setdefault(corpus.memory, {}) if corpus.memory else fresh
@@ -138,7 +156,12 @@ def test_controls_share_no_fact_and_no_name(items: list[Item]) -> None:
     for chain in of_kind(build(items, 8, seed=1), "control"):
         assert len(chain.turns) >= 3
         assert all(not shared_needs(chain, n) for n in range(len(chain.turns)))
-        names = [name for turn in chain.turns for need in turn.needs for name in {need.subject, need.object} - {turn.needs[0].object}]
+        names = [
+            name
+            for turn in chain.turns
+            for need in turn.needs
+            for name in {need.subject, need.object} - {turn.needs[0].object}
+        ]
         assert len(names) == len(set(names))
 
 
@@ -177,12 +200,22 @@ def test_musique_steps_become_hops(tmp_path: Path) -> None:
         {"question": "Song >> performer", "answer": "Jane", "support_pid": "p"},
         {"question": "Where was #1 born?", "answer": "Toronto", "support_pid": "q"},
     ]
-    row = {"id": "m", "question": "Q?", "answers": ["Toronto"], "type": "2hop", "dataset": "musique", "meta": {"decomposition": steps}}
+    row = {
+        "id": "m",
+        "question": "Q?",
+        "answers": ["Toronto"],
+        "type": "2hop",
+        "dataset": "musique",
+        "meta": {"decomposition": steps},
+    }
     row["context"] = [{"title": "S", "text": "Jane sang.", "pid": "p"}, {"title": "J", "text": "Toronto.", "pid": "q"}]
     path.write_text(json.dumps(row))
     found = hops(load(path)[0])
     assert [question for question, _ in found] == ["Who performed Song?", "Where was Jane born?"]
-    assert [(need.subject, need.object, need.pid) for _, need in found] == [("Song", "Jane", "p"), ("Where was Jane born?", "Toronto", "q")]
+    assert [(need.subject, need.object, need.pid) for _, need in found] == [
+        ("Song", "Jane", "p"),
+        ("Where was Jane born?", "Toronto", "q"),
+    ]
 
 
 def test_names_agree_loosely() -> None:
@@ -226,7 +259,7 @@ def test_memory_on_against_off(items: list[Item], tmp_path: Path) -> None:
 def test_a_memory_that_does_not_withdraw_is_caught(items: list[Item], tmp_path: Path) -> None:
     chains = tuple(of_kind(build(items, 8, seed=1), "edited"))
     list(evaluate_chains(maker(withdraws=False), chains, arms()[:1], out=tmp_path / "out"))
-    (arm, _) = chain_report.write(tmp_path / "out").arms
+    arm, _ = chain_report.write(tmp_path / "out").arms
     assert arm.stale > 0
     assert arm.wrong_skips >= 0
     assert arm.em.mean < 1.0
@@ -291,7 +324,9 @@ def test_shards_fill_one_folder(items: list[Item], tmp_path: Path) -> None:
     for number in (1, 2):
         list(evaluate_chains(maker(), chains, arms(), out=out, shard=(number, 2)))
     assert sorted(path.name for path in out.glob("chains*.jsonl")) == ["chains-1.jsonl", "chains-2.jsonl"]
-    assert {(record.arm, record.chain) for record in read_chain_records(out)} == {(arm.name, chain.id) for arm in arms() for chain in chains}
+    assert {(record.arm, record.chain) for record in read_chain_records(out)} == {
+        (arm.name, chain.id) for arm in arms() for chain in chains
+    }
     with pytest.raises(UsageError, match="does not exist"):
         next(evaluate_chains(maker(), chains, arms(), out=out, shard=(3, 2)))
 
@@ -315,7 +350,12 @@ class Forgetful:
 def test_a_forgotten_fact_that_comes_back_is_caught(items: list[Item], honest: bool, tmp_path: Path) -> None:
     chains = tuple(of_kind(build(items, 8, seed=1), "forgotten"))
     assert [turn.kind for turn in chains[0].turns] == ["hop", "hop", "forgotten", "full"]
-    assert [len(shared_needs(chains[0], n)) for n in range(4)] == [0, 0, 0, 1], "what was forgotten is no longer an opportunity"
+    assert [len(shared_needs(chains[0], n)) for n in range(4)] == [
+        0,
+        0,
+        0,
+        1,
+    ], "what was forgotten is no longer an opportunity"
     stores: dict[str, dict[str, tuple[str, Passage]]] = {}
     make = lambda config, corpus: Rememberer(config, corpus, stores, True)  # noqa: E731
     list(evaluate_chains(make, chains, arms(), out=tmp_path / "out", keeper=Forgetful(stores, honest)))

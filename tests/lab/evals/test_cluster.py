@@ -51,7 +51,21 @@ class FakeRay:
 
 def test_a_shard_is_the_same_command_with_its_share() -> None:
     words = command(["a.jsonl", "--policy", "none", "--out", "o", "--resume"], 2, 3)
-    assert words == [sys.executable, "-P", "-m", "mindchat", "eval", "a.jsonl", "--policy", "none", "--out", "o", "--shard", "2/3", "--resume"]
+    assert words == [
+        sys.executable,
+        "-P",
+        "-m",
+        "mindchat",
+        "eval",
+        "a.jsonl",
+        "--policy",
+        "none",
+        "--out",
+        "o",
+        "--shard",
+        "2/3",
+        "--resume",
+    ]
 
 
 def test_every_shard_is_run_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +86,9 @@ def test_every_shard_is_run_and_reported(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_process_reports_its_code_and_last_words() -> None:
-    code, tail = run_shard([sys.executable, "-c", "import sys; print('\\n'.join(map(str, range(9))), file=sys.stderr); sys.exit(4)"])
+    code, tail = run_shard(
+        [sys.executable, "-c", "import sys; print('\\n'.join(map(str, range(9))), file=sys.stderr); sys.exit(4)"]
+    )
     assert (code, tail) == (4, "4\n5\n6\n7\n8")
 
 

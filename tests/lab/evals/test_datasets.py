@@ -71,7 +71,10 @@ STRATEGY = [
         "evidence": [[[["Aristotle-1"]], ["operation"]], [["no_evidence", ["Laptop-2"]], ["operation"]]],
     }
 ]
-PARAGRAPHS = {"Aristotle-1": {"title": "Aristotle", "content": "He lived long ago."}, "Laptop-2": {"title": "Laptop", "content": "A computer."}}
+PARAGRAPHS = {
+    "Aristotle-1": {"title": "Aristotle", "content": "He lived long ago."},
+    "Laptop-2": {"title": "Laptop", "content": "A computer."},
+}
 IIRC = [
     {
         "pid": "p1",
@@ -84,7 +87,10 @@ IIRC = [
                 "question": "Who and where?",
                 "context": [{"passage": "main", "text": "x"}, {"passage": "Bull Run", "text": "y"}],
                 "question_links": ["Bull Run"],
-                "answer": {"type": "span", "answer_spans": [{"text": "one", "passage": "main"}, {"text": "two", "passage": "main"}]},
+                "answer": {
+                    "type": "span",
+                    "answer_spans": [{"text": "one", "passage": "main"}, {"text": "two", "passage": "main"}],
+                },
             },
             {
                 "qid": "i2",
@@ -93,7 +99,13 @@ IIRC = [
                 "question_links": [],
                 "answer": {"type": "value", "answer_value": "3", "answer_unit": "y"},
             },
-            {"qid": "i3", "question": "Is it?", "context": [], "question_links": [], "answer": {"type": "binary", "answer_value": "yes"}},
+            {
+                "qid": "i3",
+                "question": "Is it?",
+                "context": [],
+                "question_links": [],
+                "answer": {"type": "binary", "answer_value": "yes"},
+            },
             {"qid": "i4", "question": "Unknown?", "context": [], "question_links": [], "answer": {"type": "none"}},
         ],
     }
@@ -104,14 +116,24 @@ NORMALISED = [
         "question": "Q?",
         "answers": ["a", "b"],
         "type": "bridge",
-        "context": [{"title": "T", "text": "x", "is_supporting": True, "pid": "p"}, {"title": "U", "text": "y", "is_supporting": False, "pid": "q"}],
+        "context": [
+            {"title": "T", "text": "x", "is_supporting": True, "pid": "p"},
+            {"title": "U", "text": "y", "is_supporting": False, "pid": "q"},
+        ],
         "dataset": "hotpotqa",
         "meta": {"evidences": [["T", "r", "O"]], "supporting_sentences": "SECRET-META"},
     }
 ]
 PLAIN = [
     {"question": "One?", "answer": True},
-    {"id": "x", "question": "Two?", "answers": ["2", "two"], "type": "numeric", "supporting": ["doc"], "context": ["plain words"]},
+    {
+        "id": "x",
+        "question": "Two?",
+        "answers": ["2", "two"],
+        "type": "numeric",
+        "supporting": ["doc"],
+        "context": ["plain words"],
+    },
 ]
 FILES: list[tuple[str, list[dict[str, Any]], bool]] = [
     ("hotpotqa", HOTPOT, True),
@@ -131,7 +153,9 @@ def put(folder: Path, rows: list[dict[str, Any]], array: bool, name: str = "dev"
 
 
 @pytest.mark.parametrize(("name", "rows", "array"), FILES)
-def test_every_format_is_recognised_and_loads(tmp_path: Path, name: str, rows: list[dict[str, Any]], array: bool) -> None:
+def test_every_format_is_recognised_and_loads(
+    tmp_path: Path, name: str, rows: list[dict[str, Any]], array: bool
+) -> None:
     path = put(tmp_path, rows, array)
     assert recognise(rows[0], path) == name
     items = load(path)
@@ -156,7 +180,9 @@ def test_hotpotqa_joins_sentences_and_finds_support_by_title(tmp_path: Path) -> 
 def test_2wiki_takes_aliases_and_demonyms_from_beside(tmp_path: Path) -> None:
     path = put(tmp_path, WIKI2, True)
     assert load(path)[0].gold.answers == ("United States",)
-    (tmp_path / "id_aliases.json").write_text(json.dumps({"Q_id": "Q30", "aliases": ["USA", "United States"], "demonyms": ["American"]}) + "\n")
+    (tmp_path / "id_aliases.json").write_text(
+        json.dumps({"Q_id": "Q30", "aliases": ["USA", "United States"], "demonyms": ["American"]}) + "\n"
+    )
     gold = load(path)[0].gold
     assert gold.answers == ("United States", "USA")
     assert gold.demonyms == ("American",)
@@ -203,7 +229,14 @@ def test_plain_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "gold_key"),
-    [(HOTPOT, "answer"), (WIKI2, "answer"), (MUSIQUE, "answer"), (STRATEGY, "answer"), (NORMALISED, "answers"), (PLAIN[1:], "answers")],
+    [
+        (HOTPOT, "answer"),
+        (WIKI2, "answer"),
+        (MUSIQUE, "answer"),
+        (STRATEGY, "answer"),
+        (NORMALISED, "answers"),
+        (PLAIN[1:], "answers"),
+    ],
 )
 def test_unlabelled_files_are_refused(tmp_path: Path, rows: list[dict[str, Any]], gold_key: str) -> None:
     bare = [{key: value for key, value in row.items() if key != gold_key} for row in rows]
@@ -253,14 +286,33 @@ def test_a_larger_sample_extends_a_smaller_one(questions: Path) -> None:
 @pytest.mark.parametrize("context", ["retrieved", "given", "none"])
 def test_no_gold_reaches_the_system(tmp_path: Path, context: Any) -> None:
     """What a session is given is the question and a CorpusSpec; neither holds an answer, a judgement or an annotation."""
-    rows = [{**NORMALISED[0], "answers": ["SECRET-ANSWER"], "type": "SECRET-TYPE", "meta": {"evidences": [["SECRET-S", "SECRET-R", "SECRET-O"]]}}]
+    rows = [
+        {
+            **NORMALISED[0],
+            "answers": ["SECRET-ANSWER"],
+            "type": "SECRET-TYPE",
+            "meta": {"evidences": [["SECRET-S", "SECRET-R", "SECRET-O"]]},
+        }
+    ]
     (item,) = load(put(tmp_path, rows, False))
     given = msgspec.json.encode(corpus_for(item, context)).decode() + item.example.question
     assert "SECRET" not in given
     assert "supporting" not in given
     assert "SECRET" in msgspec.json.encode(item.gold).decode()
     fields = {field.name for struct in (Example, Source, CorpusSpec) for field in msgspec.structs.fields(struct)}
-    assert fields == {"id", "dataset", "question", "context", "title", "text", "pid", "kind", "passages", "path", "memory"}
+    assert fields == {
+        "id",
+        "dataset",
+        "question",
+        "context",
+        "title",
+        "text",
+        "pid",
+        "kind",
+        "passages",
+        "path",
+        "memory",
+    }
     assert not fields & {field.name for field in msgspec.structs.fields(Gold)}
 
 

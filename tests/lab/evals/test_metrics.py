@@ -64,7 +64,10 @@ def test_open_variant_uses_the_rule_of_its_dataset() -> None:
     assert "em_dragin" in score("2wikimultihopqa_open", "x", Gold(("x",)))
 
 
-@pytest.mark.parametrize(("text", "word"), [("Yes, because", "yes"), ("no", "no"), ("True", "yes"), ("Nothing", ""), ("", ""), ("The yes", "yes")])
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("Yes, because", "yes"), ("no", "no"), ("True", "yes"), ("Nothing", ""), ("", ""), ("The yes", "yes")],
+)
 def test_polar_word(text: str, word: str) -> None:
     assert polar_word(text) == word
 

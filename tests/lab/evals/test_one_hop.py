@@ -38,8 +38,18 @@ def facts(tmp_path: Path) -> Path:
                 "answers": [born],
                 "type": "compositional",
                 "context": [
-                    {"title": f"Tide {town}", "text": f"Tide {town} is a film by {director}.", "is_supporting": True, "pid": f"f{n}"},
-                    {"title": director, "text": f"{director} (born {born}) is a director.", "is_supporting": True, "pid": f"d{n}"},
+                    {
+                        "title": f"Tide {town}",
+                        "text": f"Tide {town} is a film by {director}.",
+                        "is_supporting": True,
+                        "pid": f"f{n}",
+                    },
+                    {
+                        "title": director,
+                        "text": f"{director} (born {born}) is a director.",
+                        "is_supporting": True,
+                        "pid": f"d{n}",
+                    },
                 ],
                 "dataset": "2wikimultihopqa_open",
                 "meta": {"evidences": [[f"Tide {town}", "director", director], [director, "date of birth", born]]},
@@ -74,7 +84,9 @@ class Session:
         yield ev.TokenDrafted(Token(0, 1, "It was ", -0.5, 1.0), "reasoning")
         yield ev.TokenDrafted(Token(1, 2, name, -1.5, doubt), "reasoning")
         trigger = None if knows else Trigger(name, 7, doubt * 1.5, 1.2)
-        yield ev.SentenceJudged(text, Verdict((word("It", 0, 5.0, content=False), word(name, 7, doubt)), 1.2, trigger=trigger), "mind")
+        yield ev.SentenceJudged(
+            text, Verdict((word("It", 0, 5.0, content=False), word(name, 7, doubt)), 1.2, trigger=trigger), "mind"
+        )
         pytest.fail("the turn was not stopped at the verdict")
 
 
@@ -97,7 +109,11 @@ def test_one_hop_of_each_question_that_a_passage_states(facts: Path) -> None:
 
 def test_facts_that_prove_nothing_are_left_out(facts: Path) -> None:
     row = json.loads(facts.read_text(encoding="utf-8").splitlines()[0])
-    row["meta"]["evidences"] = [["Tide Arden", "country", "film"], ["Tide Arden", "director", "Somebody Else"], ["Mira", "spouse", "Mira"]]
+    row["meta"]["evidences"] = [
+        ["Tide Arden", "country", "film"],
+        ["Tide Arden", "director", "Somebody Else"],
+        ["Mira", "spouse", "Mira"],
+    ]
     facts.write_text(json.dumps(row), encoding="utf-8")
     with pytest.raises(UsageError, match="single fact"):
         one_hop.one_hops(datasets.load(facts), 1)
@@ -136,7 +152,12 @@ def test_when_a_sentence_refuses(sentence: str, refuses: bool) -> None:
 
 
 def test_signals_by_hand() -> None:
-    words = (word("The", 0, 4.0, content=False), word("Tide", 4, 3.0, anchor=True), word("Mira", 9, 2.0), word("Ash", 14, 1.0))
+    words = (
+        word("The", 0, 4.0, content=False),
+        word("Tide", 4, 3.0, anchor=True),
+        word("Mira", 9, 2.0),
+        word("Ash", 14, 1.0),
+    )
     tokens = [Token(0, 1, "The", -1.0, 4.0), Token(1, 2, " ", -9.0, 9.0), Token(2, 3, "Mira", -3.0, 2.0)]
     found = one_hop.signals(Verdict(words, 2.5), tokens)
     assert found["max_s"] == 3.0
@@ -160,7 +181,10 @@ def test_a_run_records_the_first_claim_under_each_context(facts: Path, tmp_path:
     assert all(record.scores == {"right": 0.0, "refused": 0.0, "silent": 0.0, "copied": 0.0} for record in without)
     assert all(record.measures["triggered"] == 1.0 for record in without)
     reading = [record for record in records if record.arm.endswith("oracle")]
-    assert all(record.scores["right"] == 1.0 and record.measures["sequence_entropy"] == pytest.approx(0.55) for record in reading)
+    assert all(
+        record.scores["right"] == 1.0 and record.measures["sequence_entropy"] == pytest.approx(0.55)
+        for record in reading
+    )
     run = read_run(tmp_path / "out")
     assert run is not None
     assert run.n == 8
@@ -189,7 +213,11 @@ def test_gold_stays_outside(facts: Path, tmp_path: Path) -> None:
             return super().ask(question, cancel=cancel)
 
     wanted: tuple[one_hop.Given, ...] = ("none", "retrieved")
-    list(one_hop.evaluate(planned(facts), Config(), lambda config, corpus: Spy(corpus), given=wanted, n=3, out=tmp_path / "out"))
+    list(
+        one_hop.evaluate(
+            planned(facts), Config(), lambda config, corpus: Spy(corpus), given=wanted, n=3, out=tmp_path / "out"
+        )
+    )
     assert all("Mira" not in question for _, question in seen)
     assert {corpus.kind for corpus, _ in seen} == {"none", "own"}
     assert all(not corpus.passages or len(corpus.passages) == 2 for corpus, _ in seen)
@@ -217,7 +245,14 @@ def test_refusals_and_failures_are_counted_not_judged() -> None:
     rows = [
         Record("a", "d", "1#1", scores={"right": 0.0, "refused": 1.0, "silent": 0.0, "copied": 0.0}, measures=measures),
         Record("a", "d", "2#1", scores={"right": 0.0, "refused": 0.0, "silent": 1.0, "copied": 0.0}),
-        Record("a", "d", "3#1", failure=None, scores={"right": 1.0, "refused": 0.0, "silent": 0.0, "copied": 1.0}, measures=measures),
+        Record(
+            "a",
+            "d",
+            "3#1",
+            failure=None,
+            scores={"right": 1.0, "refused": 0.0, "silent": 0.0, "copied": 1.0},
+            measures=measures,
+        ),
     ]
     found = detect.detect("d", rows)
     assert (found.sentences, found.wrong, found.refused, found.silent, found.copied) == (1, 0, 1, 1, 1)

@@ -17,7 +17,12 @@ pytestmark = pytest.mark.slow
 
 ITEMS = [
     Item(
-        Example(f"q{i}", "hotpotqa", f"Where is number {i}?", (Source("A", "A is in Rome.", "a"), Source("B", "B is in Oslo.", "b"))),
+        Example(
+            f"q{i}",
+            "hotpotqa",
+            f"Where is number {i}?",
+            (Source("A", "A is in Rome.", "a"), Source("B", "B is in Oslo.", "b")),
+        ),
         Gold(("Rome",), supporting=(Support("A", "a"),)),
     )
     for i in range(4)
@@ -104,7 +109,9 @@ def test_speed_is_the_ratio_on_the_same_question() -> None:
         return Side("a", 1.0, 100, seconds, (seconds, seconds), (1, 2, 3), (0.0, 0.0, 0.0))
 
     busy = [(0.2, 0.1), (2.0, 1.0), (0.4, 0.2)]  # the machine's load changes, the ratio does not
-    found = summarise([Pair(str(i), {"fp32": side(a), "int8": side(b)}) for i, (a, b) in enumerate(busy)], "fp32", "int8")
+    found = summarise(
+        [Pair(str(i), {"fp32": side(a), "int8": side(b)}) for i, (a, b) in enumerate(busy)], "fp32", "int8"
+    )
     assert found["prefill_speed"]["median"] == pytest.approx(2.0)
     assert found["decode_speed"]["low"] == pytest.approx(2.0)
     assert found["decode_tokens_per_second"]["int8"] == pytest.approx(5.0)

@@ -41,7 +41,9 @@ def test_the_last_record_of_a_key_counts(tmp_path: Path) -> None:
 
 
 def test_records_survive_a_round_trip(tmp_path: Path) -> None:
-    one = record(1, scores={"em": 1.0}, counts={"model_calls": {"draft": 2}}, hops=({"n": 1, "trigger": None},), confidence=0.5)
+    one = record(
+        1, scores={"em": 1.0}, counts={"model_calls": {"draft": 2}}, hops=({"n": 1, "trigger": None},), confidence=0.5
+    )
     with open_writer(tmp_path, (2, 3)) as writer:
         writer.append(one)
     assert read_records(tmp_path) == [one]
@@ -69,8 +71,11 @@ def test_the_first_start_is_kept(tmp_path: Path) -> None:
 
 def test_the_room_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from mindchat.lab.evals import runner, report, chains, chain_run, chain_report, cluster, datasets\n"
-        "print([m for m in ('torch', 'transformers', 'textual', 'whoosh', 'bm25s', 'ray', 'sqlite3') if m in sys.modules])"
+        "import sys; from mindchat.lab.evals import runner, report, chains, chain_run, chain_report, cluster,"
+        " datasets\nprint([m for m in ('torch', 'transformers', 'textual', 'whoosh', 'bm25s', 'ray', 'sqlite3') if m in"
+        " sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
+    )
     assert done.stdout.strip() == "[]"

@@ -74,11 +74,21 @@ def test_paired_differences_against_the_references(questions: Path, tmp_path: Pa
 def test_paired_differences_within_each_question_type_with_their_cost() -> None:
     def record(arm: str, n: int, kind: str, f1: float, new: int) -> Record:
         counts = {"prompt_tokens_new": new, "prompt_tokens_cached": 5}
-        return Record(arm, "d", str(n), kind, scores={"em": f1, "f1": f1, "accuracy": f1}, counts=counts, timing={"wall": float(new)})
+        return Record(
+            arm,
+            "d",
+            str(n),
+            kind,
+            scores={"em": f1, "f1": f1, "accuracy": f1},
+            counts=counts,
+            timing={"wall": float(new)},
+        )
 
     kinds = {0: "bridge", 1: "bridge", 2: "comparison", 3: "lonely"}
     once = [record("none repeat=0", n, kind, 0.0, 10) for n, kind in kinds.items()]
-    twice = [record("none repeat=1", n, kind, 1.0 if kind == "bridge" else 0.0, 20 + n) for n, kind in kinds.items() if n < 3]
+    twice = [
+        record("none repeat=1", n, kind, 1.0 if kind == "bridge" else 0.0, 20 + n) for n, kind in kinds.items() if n < 3
+    ]
     found = summarise("d", [*once, *twice], against=["none repeat=0"])
     (one,) = found.differences
     assert (one.arm, one.f1.n, one.prompt_tokens_new.mean) == ("none repeat=1", 3, 11.0)
@@ -92,7 +102,9 @@ def test_paired_differences_within_each_question_type_with_their_cost() -> None:
     text = "\n".join(report._dataset(found, report.Report({}, (found,), {}, ())))
     assert "| bridge | none repeat=1 | none repeat=0 | 2 | 100.0 [100.0, 100.0] | 100.0 [100.0, 100.0] |" in text
     assert "| 10 [10, 11] / 0 [0, 0] | 10.5 [10.0, 11.0] |" in text
-    assert "| lonely | none repeat=0 | 1 | 0 | 0.0 [0.0, 0.0]" in text, "what only one arm answered has no difference, but a row"
+    assert "| lonely | none repeat=0 | 1 | 0 | 0.0 [0.0, 0.0]" in text, (
+        "what only one arm answered has no difference, but a row"
+    )
     assert "| 10 / 5 | 10.0 |" in text
 
 
@@ -258,7 +270,12 @@ def test_published_numbers_are_complete_and_read_right() -> None:
     assert next(row for row in mind.rows if row.system == "MIND, Conf+CoT").values[3] == (12.0, 13.9)
     open_wiki = paper.published("2wikimultihopqa_open")
     roles = [one for one in open_wiki if one.paper == "CoRe, role ablation" and one.model.startswith("Llama")]
-    assert next(row for row in roles[0].rows if row.system == "user role").values == ((53.45,), (69.36,), (47.59,), (68.76,))
+    assert next(row for row in roles[0].rows if row.system == "user role").values == (
+        (53.45,),
+        (69.36,),
+        (47.59,),
+        (68.76,),
+    )
     assert roles[0].columns == ("compositional", "comparison", "inference", "bridge_comparison")
     assert paper.published("scifact") == ()
     assert not any(one.paper.startswith("MIND") for one in paper.published("hotpotqa", ["given"]))

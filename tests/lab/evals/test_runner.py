@@ -62,7 +62,11 @@ def test_a_run_from_start_to_end(questions: Path, tmp_path: Path) -> None:
 
 
 def test_questions_are_outermost_so_that_a_stopped_run_is_paired(questions: Path, tmp_path: Path) -> None:
-    asked = [event for event in evaluate(two_arms(questions, n=3), maker(), out=tmp_path / "out") if isinstance(event, Asking)]
+    asked = [
+        event
+        for event in evaluate(two_arms(questions, n=3), maker(), out=tmp_path / "out")
+        if isinstance(event, Asking)
+    ]
     assert [event.arm for event in asked] == ["none", "mind", "mind", "none", "none", "mind"]
     assert [event.id for event in asked[::2]] == [event.id for event in asked[1::2]]
 
@@ -160,13 +164,18 @@ def test_failures_are_recorded_and_the_run_goes_on(questions: Path, tmp_path: Pa
     events = list(evaluate(two_arms(questions), maker(reply), out=tmp_path / "out"))
     assert events[-1] == Finished(24, 2)
     failed = {record.id: record for record in read_records(tmp_path / "out") if record.failure}
-    assert {id_: record.failure.code for id_, record in failed.items() if record.failure} == {"q3": "document", "q4": "window"}
+    assert {id_: record.failure.code for id_, record in failed.items() if record.failure} == {
+        "q3": "document",
+        "q4": "window",
+    }
     assert all(record.scores == {} and record.prediction == "" for record in failed.values())
     assert failed["q4"].gold == ("Builder E4",)
 
 
 @pytest.mark.parametrize(
-    "reply", [ModelMissingError("No model."), ev.TurnFailed("model_missing", "No model.", "Pull it.", 3)], ids=["raised", "ended the turn"]
+    "reply",
+    [ModelMissingError("No model."), ev.TurnFailed("model_missing", "No model.", "Pull it.", 3)],
+    ids=["raised", "ended the turn"],
 )
 def test_what_would_fail_every_question_ends_the_run(questions: Path, tmp_path: Path, reply: Any) -> None:
     with pytest.raises(ModelMissingError, match="No model"):
@@ -213,7 +222,11 @@ def test_shards_fill_one_folder(questions: Path, tmp_path: Path) -> None:
         list(evaluate(todo, maker(), out=out, shard=(number, 3)))
     records = read_records(out)
     assert len(records) == 14
-    assert sorted(path.name for path in out.glob("questions*")) == ["questions-1.jsonl", "questions-2.jsonl", "questions-3.jsonl"]
+    assert sorted(path.name for path in out.glob("questions*")) == [
+        "questions-1.jsonl",
+        "questions-2.jsonl",
+        "questions-3.jsonl",
+    ]
     events = list(evaluate(todo, maker(), out=out, resume=True))
     assert events == [Planned(14, 14, ("none", "mind")), Finished(14, 0)]
     with pytest.raises(UsageError, match="does not exist"):

@@ -24,8 +24,18 @@ ROWS = [
         "type": "compositional",
         "dataset": "2wikimultihopqa",
         "context": [
-            {"title": film, "text": f"{film} is a silent film of 1922 directed by {director}.", "is_supporting": True, "pid": f"f{n}"},
-            {"title": director, "text": f"{director} was born in {answer} and died in Paris.", "is_supporting": True, "pid": f"d{n}"},
+            {
+                "title": film,
+                "text": f"{film} is a silent film of 1922 directed by {director}.",
+                "is_supporting": True,
+                "pid": f"f{n}",
+            },
+            {
+                "title": director,
+                "text": f"{director} was born in {answer} and died in Paris.",
+                "is_supporting": True,
+                "pid": f"d{n}",
+            },
         ],
         "meta": {"evidences": [[film, "director", director], [director, "place of birth", answer]]},
     }
@@ -40,7 +50,13 @@ ROWS = [
 
 @pytest.fixture
 def base(smollm_folder: Path) -> Config:
-    assignments = ["engine.max_hops=2", "engine.max_sentences=3", "engine.sentence_tokens=24", "memory.mode=off", "answer.max_tokens=12"]
+    assignments = [
+        "engine.max_hops=2",
+        "engine.max_sentences=3",
+        "engine.sentence_tokens=24",
+        "memory.mode=off",
+        "answer.max_tokens=12",
+    ]
     return load_config(environ={}, assignments=[f"model.name={smollm_folder}", *assignments]).config
 
 
@@ -55,7 +71,16 @@ def told(folder: Path) -> list[tuple[object, ...]]:
     """Records without what time does to them."""
 
     def bare(record: Record) -> tuple[object, ...]:
-        return (record.key, record.prediction, record.answer, record.scores, record.measures, record.counts, record.confidence, record.hops)
+        return (
+            record.key,
+            record.prediction,
+            record.answer,
+            record.scores,
+            record.measures,
+            record.counts,
+            record.confidence,
+            record.hops,
+        )
 
     return [bare(record) for record in read_records(folder)]
 
@@ -80,5 +105,9 @@ def test_sentences_and_their_signals_repeat(base: Config, todo: Plan, tmp_path: 
     assert told(tmp_path / "a") == told(tmp_path / "b")
     records = read_records(tmp_path / "a")
     assert len(records) == 2
-    assert all(record.measures["max_s"] > 0 and record.measures["sequence_entropy"] > 0 for record in records if not record.scores["silent"])
+    assert all(
+        record.measures["max_s"] > 0 and record.measures["sequence_entropy"] > 0
+        for record in records
+        if not record.scores["silent"]
+    )
     assert any(not record.scores["silent"] for record in records)

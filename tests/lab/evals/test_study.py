@@ -70,7 +70,11 @@ def test_tables_hold_the_numbers_of_the_report(kept: Path, tmp_path: Path) -> No
     blocks = study.blocks(kept)
     assert list(blocks) == ["policies", "by-type", "sets"]
     (dataset,) = report.build([tmp_path / "out"]).datasets
-    rows = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]] for row in blocks["policies"].splitlines() if row[:1] == "|"}
+    rows = {
+        row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]]
+        for row in blocks["policies"].splitlines()
+        if row[:1] == "|"
+    }
     arms = {arm.arm: arm for arm in dataset.arms}
     assert rows["none"][1:4] == [report.percent(arms["none"].total.em), report.percent(arms["none"].total.f1), "1.00"]
     assert rows["mind (default)"][4:6] == ["–", "–"]
@@ -159,7 +163,10 @@ def test_figures_are_drawn_from_the_same_records(kept: Path) -> None:
     assert study.figures(kept) == figures
 
 
-@pytest.mark.parametrize(("body", "words"), [("[[table]]\nid = 3", "wrong"), ("[[table", "wrong"), (SPEC + SPEC, "twice"), (None, "cannot be read")])
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [("[[table]]\nid = 3", "wrong"), ("[[table", "wrong"), (SPEC + SPEC, "twice"), (None, "cannot be read")],
+)
 def test_a_wrong_list_of_tables_is_named(tmp_path: Path, body: str | None, words: str) -> None:
     if body is not None:
         (tmp_path / "study.toml").write_text(body, encoding="utf-8")
@@ -168,7 +175,9 @@ def test_a_wrong_list_of_tables_is_named(tmp_path: Path, body: str | None, words
 
 
 def test_the_documents_say_what_the_results_say() -> None:
-    """README and MEASUREMENTS hold no result table that `mindchat eval study README.md mindchat/MEASUREMENTS.md` would change."""
+    """README and MEASUREMENTS hold no result table that `mindchat eval study README.md mindchat/MEASUREMENTS.md` would
+    change.
+    """
     blocks = study.blocks(RESULTS)
     assert blocks
     for path in DOCUMENTS:
@@ -182,10 +191,13 @@ def test_kept_folders_are_small_and_all_of_them_are_shown() -> None:
     folders = {path for path in RESULTS.iterdir() if path.is_dir()}
     assert {RESULTS / run for table in study.read(RESULTS) for run in table.runs} == folders
     for folder in folders:
-        assert sum(path.stat().st_size for path in folder.iterdir()) < 200_000, f"{folder.name} is too large to be committed"
+        assert sum(path.stat().st_size for path in folder.iterdir()) < 200_000, (
+            f"{folder.name} is too large to be committed"
+        )
 
 
-# ── keeping ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── keeping
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_compact_records_lose_texts_zeros_and_long_fractions() -> None:
@@ -215,13 +227,34 @@ def test_compact_records_lose_texts_zeros_and_long_fractions() -> None:
 def test_chains_are_kept_without_their_texts_and_give_the_same_tables(tmp_path: Path) -> None:
     learned = (Learned("Tide", "director", "Mira", 0.9, "right"),)
     turn = TurnRecord(
-        "hop", "Who?", "Mira", ("Mira",), 1.0, 1.0, 1, 1, 1, 1, 1, 0, 0, 0, {"retrievals": 0, "model_calls": {"answer": 1}}, 1.0, learned
+        "hop",
+        "Who?",
+        "Mira",
+        ("Mira",),
+        1.0,
+        1.0,
+        1,
+        1,
+        1,
+        1,
+        1,
+        0,
+        0,
+        0,
+        {"retrievals": 0, "model_calls": {"answer": 1}},
+        1.0,
+        learned,
     )
     other = msgspec.structs.replace(turn, counts={"retrievals": 1, "model_calls": {"answer": 1}}, hits=0, learned=())
-    records = [ChainRecord("mind", "c:1", "shared", (turn, turn)), ChainRecord("mind memory=off", "c:1", "shared", (other, other))]
+    records = [
+        ChainRecord("mind", "c:1", "shared", (turn, turn)),
+        ChainRecord("mind memory=off", "c:1", "shared", (other, other)),
+    ]
     folder = tmp_path / "out"
     folder.mkdir()
-    (folder / f"{chain_records.RECORDS}.jsonl").write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+    (folder / f"{chain_records.RECORDS}.jsonl").write_bytes(
+        b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+    )
     (folder / chain_records.RUN).write_text("{}")
     keep(folder, tmp_path / "small")
     again = chain_records.read_chain_records(tmp_path / "small")

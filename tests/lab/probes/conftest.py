@@ -16,7 +16,9 @@ FACT = re.compile(r"list \d+, (\d+) is positioned immediately before (\d+)")
 
 
 class Reader:
-    """Follows pairs backwards, but sees a pair only if it was told after the one that it needs: a caricature of reading left to right."""
+    """Follows pairs backwards, but sees a pair only if it was told after the one that it needs: a caricature of reading
+    left to right.
+    """
 
     id = "reader"
     provides: frozenset[Signal] = frozenset()
@@ -77,7 +79,12 @@ def questions(tmp_path: Path) -> Path:
     rows = []
     for n in range(6):
         context = [
-            {"title": f"T{n}.{i}", "text": f"{'GOLD' if i == 3 else 'Noise'} text {n} {i}.", "pid": f"q{n}p{i}", "is_supporting": i in (3, 7)}
+            {
+                "title": f"T{n}.{i}",
+                "text": f"{'GOLD' if i == 3 else 'Noise'} text {n} {i}.",
+                "pid": f"q{n}p{i}",
+                "is_supporting": i in (3, 7),
+            }
             for i in range(12)
         ]
         steps = [{"question": "?", "answer": "x", "support_pid": f"q{n}p{i}"} for i in (7, 3)]

@@ -35,12 +35,16 @@ def test_tables_for_people_and_files_for_later(command: Command, tmp_path: Path)
     assert code == 0, err
     assert "# Probe lists: reader" in out
     assert "8 measurements" in out
-    assert {"run.json", "measurements.jsonl", "report.json", "report.md", "report.svg"} <= {path.name for path in (tmp_path / "o").iterdir()}
+    assert {"run.json", "measurements.jsonl", "report.json", "report.md", "report.svg"} <= {
+        path.name for path in (tmp_path / "o").iterdir()
+    }
     assert str(tmp_path) not in (tmp_path / "o" / "run.json").read_text(encoding="utf-8")
 
 
 def test_json_is_the_report(command: Command, questions: Path) -> None:
-    code, out, _ = command("order", "--n", "1", "--documents", "3", "--questions", str(questions), "--out", "o", "--json")
+    code, out, _ = command(
+        "order", "--n", "1", "--documents", "3", "--questions", str(questions), "--out", "o", "--json"
+    )
     assert code == 0
     found = json.loads(out)
     assert found["probe"] == "order"
@@ -79,7 +83,9 @@ def test_without_a_folder_one_is_made_in_the_users_data(command: Command, home: 
         (("lists", "--resume"), "--resume needs --out"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(arguments: tuple[str, ...], said: str, command: Command, home: Path) -> None:
+def test_what_cannot_be_run_is_refused_before_a_model_is_loaded(
+    arguments: tuple[str, ...], said: str, command: Command, home: Path
+) -> None:
     code, out, err = command(*arguments)
     assert code == 2
     assert said in err

@@ -65,7 +65,10 @@ def test_a_larger_n_extends_a_smaller_one() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize(("said", "number"), [("512", 512), ("The first is 512.", 512), ("list 0: 512", None), ("none", None), ("512, yes 512", 512)])
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [("512", 512), ("The first is 512.", 512), ("list 0: 512", None), ("none", None), ("512, yes 512", 512)],
+)
 def test_one_number_or_none(said: str, number: int | None) -> None:
     assert only_number(said) == number
 
@@ -129,7 +132,14 @@ def test_more_noise_contains_less(questions: Path) -> None:
 
 def test_the_supports_move_through_the_same_noise(questions: Path) -> None:
     (case,) = Positions().cases(Options(n=1, repeats=(0, 1), questions=questions))
-    assert sorted({cell.at for cell in case.cells}) == [0, 2, 4, 6, 8, 10], "no position that the question does not have"
+    assert sorted({cell.at for cell in case.cells}) == [
+        0,
+        2,
+        4,
+        6,
+        8,
+        10,
+    ], "no position that the question does not have"
     supports = (f"{case.id}p3", f"{case.id}p7")
     rests = set()
     for cell in case.cells:
@@ -151,9 +161,14 @@ def test_both_are_scored_by_the_data_sets_rule(name: str, reader: Reader, questi
     f1, probability = find(name).panels(found)
     for panel in (f1, probability):
         assert [series.name for series in panel.series] == ["no repetition", "1 repetition"]
-    assert [point.mean for series in f1.series for point in series.points] == [0.0] * len(f1.series[0].points) + [1.0] * len(f1.series[1].points)
+    assert [point.mean for series in f1.series for point in series.points] == [0.0] * len(f1.series[0].points) + [
+        1.0
+    ] * len(f1.series[1].points)
     old = [replace(r, values={"f1": 0.0, "logprob": -1.0}) for r in found]
-    assert [len(panel.series) for panel in find(name).panels(old)] == [2, 0], "folders made before probability was kept still give their F1"
+    assert [len(panel.series) for panel in find(name).panels(old)] == [
+        2,
+        0,
+    ], "folders made before probability was kept still give their F1"
 
 
 # ── questions ──
@@ -196,7 +211,9 @@ def test_over_the_window_is_left_out_and_said(questions: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", list(PROBES))
-def test_the_report_is_whole_and_the_same_every_time(name: str, reader: Reader, questions: Path, tmp_path: Path) -> None:
+def test_the_report_is_whole_and_the_same_every_time(
+    name: str, reader: Reader, questions: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     records(name, Options(n=2, repeats=(0, 1), lists=(3, 1), documents=3, questions=questions), reader, folder)
     write(folder)
@@ -210,7 +227,9 @@ def test_the_report_is_whole_and_the_same_every_time(name: str, reader: Reader, 
     assert all(panel["title"] in text for panel in again["panels"])
     assert "| repetitions | n |" in text
     panels = [{**panel, "series": []} for panel in again["panels"]]
-    assert not any(panel["title"] in markdown({**again, "panels": panels, "groups": {}}) for panel in panels), "no table without a row"
+    assert not any(panel["title"] in markdown({**again, "panels": panels, "groups": {}}) for panel in panels), (
+        "no table without a row"
+    )
     assert again["cost"][0]["tokens_new"] == 7.0
     keep(folder, tmp_path / "kept" / "small")
     assert [path.name for path in (tmp_path / "kept" / "small").iterdir()] == ["report.json"]

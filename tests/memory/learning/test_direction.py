@@ -9,7 +9,11 @@ from mindchat.memory.learning.direction import reversed_in_text
 from ..conftest import World
 from .test_grounding import claim, passage
 
-FATHER, CHILD, CAPITAL = "Who is the father of Ann Lee?", "Who is the child of Ann Lee?", "What is the capital of Avaria?"
+FATHER, CHILD, CAPITAL = (
+    "Who is the father of Ann Lee?",
+    "Who is the child of Ann Lee?",
+    "What is the capital of Avaria?",
+)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +46,9 @@ def test_which_way_round(question: str, answer: str, text: str, reversed_: bool)
 def test_a_claim_the_wrong_way_round_is_refused_without_asking_the_model(world: World) -> None:
     world.write("a.txt", "Ann Lee is the mother of Bob Lee.", "Ann Lee")
     memory = world.memory()
-    assert world.learn(memory, "Who is the mother of Ann Lee?", "The mother of Ann Lee is Bob Lee.") == ([], {"reversed": 1})
+    assert world.learn(memory, "Who is the mother of Ann Lee?", "The mother of Ann Lee is Bob Lee.") == (
+        [],
+        {"reversed": 1},
+    )
     assert memory.store.value("SELECT count(*) FROM event WHERE name='verify'") == 0
     assert len(world.learn(memory, "Who is the mother of Bob Lee?", "The mother of Bob Lee is Ann Lee.")[0]) == 1

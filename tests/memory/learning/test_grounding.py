@@ -37,11 +37,17 @@ def test_the_object_is_a_slice_of_the_passage() -> None:
 
 
 def test_the_subject_may_be_the_title() -> None:
-    found, _ = claim("Where was Małgorzata Braunek born?", "She was born in Szamotuły.", passage(ACTRESS, "Małgorzata Braunek"))
+    found, _ = claim(
+        "Where was Małgorzata Braunek born?", "She was born in Szamotuły.", passage(ACTRESS, "Małgorzata Braunek")
+    )
     assert found is not None
     assert not found.subject_near
     assert (
-        claim("Where was Małgorzata Braunek born?", "She was born in Szamotuły.", passage(ACTRESS.replace("Małgorzata Braunek", "She"), "Other"))[1]
+        claim(
+            "Where was Małgorzata Braunek born?",
+            "She was born in Szamotuły.",
+            passage(ACTRESS.replace("Małgorzata Braunek", "She"), "Other"),
+        )[1]
         == "no_subject"
     )
 
@@ -49,17 +55,57 @@ def test_the_subject_may_be_the_title() -> None:
 @pytest.mark.parametrize(
     ("question", "answer", "text", "reason"),
     [
-        ("Who is the father of Ann Lee?", "The father of Ann Lee is Bob Lee.", "Ann Lee may be the daughter of Bob Lee.", "hedged"),
-        ("Who is the father of Ann Lee?", "The father of Ann Lee is Bob Lee.", "Ann Lee is not the daughter of Bob Lee.", "hedged"),
-        ("Who is the father of Ann Lee?", "The father of Ann Lee is Bob Lee.", "Ann Lee plays the daughter of Bob Lee in the film.", "hedged"),
-        ("Who is the father of Ann Lee?", "The father of Ann Lee is Bob Lee.", "Is Ann Lee the daughter of Bob Lee?", "hedged"),
-        ("Who is the father of Ann Lee?", "The father of Ann Lee is reportedly Bob Lee.", "Ann Lee is the daughter of Bob Lee.", "hedged"),
-        ("Who is the father of Ann Lee?", "The father of Ann Lee is Carl Lee.", "Ann Lee is the daughter of Bob Lee.", "ungrounded"),
+        (
+            "Who is the father of Ann Lee?",
+            "The father of Ann Lee is Bob Lee.",
+            "Ann Lee may be the daughter of Bob Lee.",
+            "hedged",
+        ),
+        (
+            "Who is the father of Ann Lee?",
+            "The father of Ann Lee is Bob Lee.",
+            "Ann Lee is not the daughter of Bob Lee.",
+            "hedged",
+        ),
+        (
+            "Who is the father of Ann Lee?",
+            "The father of Ann Lee is Bob Lee.",
+            "Ann Lee plays the daughter of Bob Lee in the film.",
+            "hedged",
+        ),
+        (
+            "Who is the father of Ann Lee?",
+            "The father of Ann Lee is Bob Lee.",
+            "Is Ann Lee the daughter of Bob Lee?",
+            "hedged",
+        ),
+        (
+            "Who is the father of Ann Lee?",
+            "The father of Ann Lee is reportedly Bob Lee.",
+            "Ann Lee is the daughter of Bob Lee.",
+            "hedged",
+        ),
+        (
+            "Who is the father of Ann Lee?",
+            "The father of Ann Lee is Carl Lee.",
+            "Ann Lee is the daughter of Bob Lee.",
+            "ungrounded",
+        ),
         ("Who is the father of Ann Lee?", "Ann Lee.", "Ann Lee is the daughter of Bob Lee.", "no_object"),
         ("When was Ann Lee born?", "In Paris.", "Ann Lee was born in Paris.", "no_object"),
         ("When was Ann Lee born?", "In 1990.", "Ann Lee (1900 – 1990) was a singer.", "other_relation"),
-        ("When did Ann Lee die?", "On 3 May 1900.", "Ann Lee was born on 3 May 1900 and died in 1990.", "other_relation"),
-        ("Who directed Red Moon?", "It was directed by Soviet.", "Red Moon is a Soviet film directed by Ann Lee.", "type"),
+        (
+            "When did Ann Lee die?",
+            "On 3 May 1900.",
+            "Ann Lee was born on 3 May 1900 and died in 1990.",
+            "other_relation",
+        ),
+        (
+            "Who directed Red Moon?",
+            "It was directed by Soviet.",
+            "Red Moon is a Soviet film directed by Ann Lee.",
+            "type",
+        ),
     ],
 )
 def test_refusals(question: str, answer: str, text: str, reason: str) -> None:
@@ -103,7 +149,9 @@ def test_the_ending_of_a_possessive_is_not_part_of_a_person(mark: str) -> None:
 
 
 def test_distractors_are_other_values_of_the_same_type() -> None:
-    found, _ = claim("Who is the mother of Xawery Żuławski?", "His mother is Małgorzata Braunek.", passage(PERSON, "Xawery Żuławski"))
+    found, _ = claim(
+        "Who is the mother of Xawery Żuławski?", "His mother is Małgorzata Braunek.", passage(PERSON, "Xawery Żuławski")
+    )
     assert found is not None
     assert found.object == "Małgorzata Braunek"
     assert "Andrzej Żuławski" in found.distractors
@@ -156,9 +204,27 @@ def test_types_and_spans() -> None:
     ("question", "answer", "text", "stored", "normal"),
     [
         ("What is the nationality of Ann Lee?", "France", "Ann Lee is a French director.", "French", "france"),
-        ("What is the nationality of Ann Lee?", "Ann Lee is American.", "Ann Lee was born in the United States.", "United States", "united states"),
-        ("Where was Ann Lee born?", "Montreal, Quebec", "Ann Lee was born in Montreal, Quebec, in 1950.", "Montreal, Quebec", "montreal quebec"),
-        ("Where did Ann Lee die?", "Ann Lee died in Salinas, California.", "Ann Lee died in Salinas, California.", "Salinas", "salinas"),
+        (
+            "What is the nationality of Ann Lee?",
+            "Ann Lee is American.",
+            "Ann Lee was born in the United States.",
+            "United States",
+            "united states",
+        ),
+        (
+            "Where was Ann Lee born?",
+            "Montreal, Quebec",
+            "Ann Lee was born in Montreal, Quebec, in 1950.",
+            "Montreal, Quebec",
+            "montreal quebec",
+        ),
+        (
+            "Where did Ann Lee die?",
+            "Ann Lee died in Salinas, California.",
+            "Ann Lee died in Salinas, California.",
+            "Salinas",
+            "salinas",
+        ),
         (
             "Who is the spouse of Ann Lee?",
             "Ugo, Duke of Aosta.",

@@ -79,7 +79,10 @@ def test_the_table_is_consistent() -> None:
         assert not predicate.inverse or predicate.inverse in table
         assert predicate.mutable or predicate.ttl_days is None
         assert all("{s}" in template for template in predicate.ask)
-    two_wiki = "director composer performer publisher spouse father mother founder producer country child sibling employer inception"
+    two_wiki = (
+        "director composer performer publisher spouse father mother founder producer country child sibling employer"
+        " inception"
+    )
     assert set(two_wiki.split()) <= set(table)
 
 

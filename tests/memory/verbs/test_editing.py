@@ -12,7 +12,11 @@ def test_confirming_a_superseded_fact_that_lives_again_confirms_the_living_one(w
     first = verbs.add(memory, "Ann Lee | place_of_birth | Vienna")
     verbs.add(memory, "Ann Lee | place_of_birth | Graz", resolve="replace")
     verbs.add(memory, "Ann Lee | place_of_birth | Vienna", resolve="replace")
-    old = [fact for fact in verbs.list_facts(memory, status="all").facts if fact.status == "superseded" and "Vienna" in str(fact)]
+    old = [
+        fact
+        for fact in verbs.list_facts(memory, status="all").facts
+        if fact.status == "superseded" and "Vienna" in str(fact)
+    ]
     living = [fact for fact in verbs.list_facts(memory).facts if "Vienna" in str(fact)]
     assert first.exit_code == 0
     assert old

@@ -11,12 +11,25 @@ from mindchat.text.clean import clean
 from mindchat.values import Draft, Token
 from mindchat.word_signals import words_of
 
-TRICKY = ["Tre\u0301moille naïve", "🙂 👩‍👩‍👧 ok", "東京は大きい。", "  two  spaces\n\n\tand tabs", "a\u00a0b", "Ünï", "𝒳 ∑", "", " ", "\n"]
+TRICKY = [
+    "Tre\u0301moille naïve",
+    "🙂 👩‍👩‍👧 ok",
+    "東京は大きい。",
+    "  two  spaces\n\n\tand tabs",
+    "a\u00a0b",
+    "Ünï",
+    "𝒳 ∑",
+    "",
+    " ",
+    "\n",
+]
 
 
 def draft(vocabulary: Vocabulary, text: str) -> Draft:
     ids = vocabulary.continuation(text)
-    tokens = tuple(Token(i, token, piece) for i, (token, piece) in enumerate(zip(ids, vocabulary.pieces(ids), strict=True)))
+    tokens = tuple(
+        Token(i, token, piece) for i, (token, piece) in enumerate(zip(ids, vocabulary.pieces(ids), strict=True))
+    )
     return Draft("".join(token.text for token in tokens), tokens)
 
 
@@ -33,7 +46,12 @@ def test_text_round_trips_and_spans_are_exact(tokenizer: Any, text: str) -> None
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\t", exclude_characters="\u2581"), max_size=30))
+@given(
+    text=st.text(
+        st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\t", exclude_characters="\u2581"),
+        max_size=30,
+    )
+)
 def test_any_text_round_trips_by_incremental_decoding(tokenizer: Any, text: str) -> None:
     assert draft(Vocabulary(tokenizer), text).text == clean(text)
 

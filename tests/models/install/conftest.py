@@ -44,7 +44,9 @@ class Site:
         self.files[path], self.types[path] = body, type
         return self.url + path
 
-    def package(self, name: str, version: str, payload: dict[str, bytes], *, hashed: bool = True, html: bool = False) -> bytes:
+    def package(
+        self, name: str, version: str, payload: dict[str, bytes], *, hashed: bool = True, html: bool = False
+    ) -> bytes:
         """Publish a wheel with these members."""
         made = wheel_bytes(payload)
         file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
@@ -52,7 +54,9 @@ class Site:
         digest = hashlib.sha256(made).hexdigest()
         if html:
             mark = f"#sha256={digest}" if hashed else ""
-            self.put(f"/simple/{name}/", f'<html><a href="../../files/{file}{mark}">{file}</a></html>'.encode(), "text/html")
+            self.put(
+                f"/simple/{name}/", f'<html><a href="../../files/{file}{mark}">{file}</a></html>'.encode(), "text/html"
+            )
         else:
             listed = {"filename": file, "url": f"../../files/{file}", "hashes": {"sha256": digest} if hashed else {}}
             index = {"meta": {"api-version": "1.0"}, "name": name, "files": [listed]}
@@ -92,7 +96,12 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
                 if start >= len(body):
                     return self._answer(416, b"", {"Content-Range": f"bytes */{len(body)}"})
             more = {"Content-Range": f"bytes {start}-{len(body) - 1}/{len(body)}"} if start else {}
-            return self._answer(206 if start else 200, body[start:], {"Content-Type": site.types[path], **more}, site.cut.pop(path, None))
+            return self._answer(
+                206 if start else 200,
+                body[start:],
+                {"Content-Type": site.types[path], **more},
+                site.cut.pop(path, None),
+            )
 
         def _answer(self, status: int, body: bytes, headers: dict[str, str], cut: int | None = None) -> None:
             self.send_response(status)
@@ -183,7 +192,11 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
 
         table = msgspec.to_builtins(entry)
         inline = ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.pop("source").items())
-        lines = ["[[model]]", *(f"{key} = {json.dumps(value)}" for key, value in table.items()), f"source = {{ {inline} }}"]
+        lines = [
+            "[[model]]",
+            *(f"{key} = {json.dumps(value)}" for key, value in table.items()),
+            f"source = {{ {inline} }}",
+        ]
         file = tmp_path / "catalogue.toml"
         file.write_text("\n".join(lines))
         monkeypatch.setattr(catalogue, "FILE", file)
@@ -193,11 +206,12 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[
     catalogue.catalogue.cache_clear()
 
 
-# ── a GGUF file ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a GGUF file
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CHATML = (
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{%"
+    " endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
 
@@ -235,7 +249,12 @@ def write_gguf(path: Path, *, separate_head: bool) -> dict[str, Any]:
     writer.add_add_bos_token(False)
     writer.add_chat_template(CHATML)
     random = np.random.default_rng(0)
-    shapes = {"token_embd": (len(words), width), "blk.0.ffn_gate": (inner, width), "blk.0.ffn_up": (inner, width), "blk.0.ffn_down": (width, inner)}
+    shapes = {
+        "token_embd": (len(words), width),
+        "blk.0.ffn_gate": (inner, width),
+        "blk.0.ffn_up": (inner, width),
+        "blk.0.ffn_down": (width, inner),
+    }
     shapes |= {f"blk.0.attn_{part}": (width, width) for part in ("q", "k", "v", "output")}
     shapes |= {name: (width,) for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm")}
     if separate_head:
@@ -290,6 +309,11 @@ def quick_convert(converted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         manifest = read_manifest(target)
         assert manifest is not None
         stat = gguf.stat()
-        write_manifest(target, msgspec.structs.replace(manifest, sha256=sha256, source_size=stat.st_size, source_mtime_ns=stat.st_mtime_ns))
+        write_manifest(
+            target,
+            msgspec.structs.replace(
+                manifest, sha256=sha256, source_size=stat.st_size, source_mtime_ns=stat.st_mtime_ns
+            ),
+        )
 
     monkeypatch.setattr(model_store, "convert", copy)

@@ -27,7 +27,18 @@ def test_offline_models_have_what_a_check_needs() -> None:
 def test_every_entry_states_licence_and_shape() -> None:
     for entry in catalogue().values():
         assert entry.licence
-        assert min(entry.parameters, entry.window, entry.layers, entry.kv_heads, entry.head_dim, entry.vocabulary, entry.download_bytes) > 0
+        assert (
+            min(
+                entry.parameters,
+                entry.window,
+                entry.layers,
+                entry.kv_heads,
+                entry.head_dim,
+                entry.vocabulary,
+                entry.download_bytes,
+            )
+            > 0
+        )
         if isinstance(entry.source, Hub):  # published in two bytes a parameter
             assert entry.download_bytes == pytest.approx(2 * entry.parameters, rel=0.05)
 
@@ -52,7 +63,12 @@ def test_a_known_repository_is_its_entry() -> None:
 
 def test_any_repository_is_accepted() -> None:
     found = resolve("someone/Some-Model_1.0")
-    assert (found.id, found.kind, found.repo, found.entry) == ("someone--Some-Model_1.0", "hub", "someone/Some-Model_1.0", None)
+    assert (found.id, found.kind, found.repo, found.entry) == (
+        "someone--Some-Model_1.0",
+        "hub",
+        "someone/Some-Model_1.0",
+        None,
+    )
 
 
 def test_folders_and_gguf_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +91,9 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     assert "smollm2-135m" in caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["./nothing.gguf", "/nowhere/model", "~nobody-at-all/x", "nothing.gguf", "a/b.gguf", "C:\\models\\x"])
+@pytest.mark.parametrize(
+    "name", ["./nothing.gguf", "/nowhere/model", "~nobody-at-all/x", "nothing.gguf", "a/b.gguf", "C:\\models\\x"]
+)
 def test_a_missing_path_is_called_one(name: str) -> None:
     with pytest.raises(UsageError, match="no model file or folder"):
         resolve(name)

@@ -90,7 +90,12 @@ def test_tokenizer_and_template_travel_along(converted: Path) -> None:
 def test_the_manifest_says_what_it_was_made_from(tiny_gguf: Gguf, converted: Path) -> None:
     manifest = read_manifest(converted)
     assert manifest is not None
-    assert (manifest.source, manifest.sha256, manifest.dtype, manifest.window) == ("tiny.gguf", "ab" * 32, "float32", 64)
+    assert (manifest.source, manifest.sha256, manifest.dtype, manifest.window) == (
+        "tiny.gguf",
+        "ab" * 32,
+        "float32",
+        64,
+    )
     assert manifest.parameters == parameters_of(tiny_gguf[0])
     assert manifest.source_size == tiny_gguf[0].stat().st_size
     assert set(manifest.files) == {file.name for file in converted.iterdir()} - {MARKER}
@@ -140,8 +145,9 @@ def test_the_child_does_not_outlive_a_killed_parent(tiny_gguf: Gguf, tmp_path: P
     import psutil
 
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom mindchat.models.install.convert import convert\n"
-        "running = convert(Path(sys.argv[1]), Path(sys.argv[2]), name='x', sha256='')\nnext(running)\nprint('on', flush=True)\ntime.sleep(60)"
+        "import sys, time\nfrom pathlib import Path\nfrom mindchat.models.install.convert import convert\nrunning ="
+        " convert(Path(sys.argv[1]), Path(sys.argv[2]), name='x', sha256='')\nnext(running)\nprint('on',"
+        " flush=True)\ntime.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(tiny_gguf[0]), str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as parent:
@@ -171,7 +177,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for the interpreter")
 def test_what_happens_to_the_child_is_told(
-    tiny_gguf: Gguf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, error: type[MindChatError], words: str
+    tiny_gguf: Gguf,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    error: type[MindChatError],
+    words: str,
 ) -> None:
     stand_in = tmp_path / "python"
     stand_in.write_text(f"#!{sys.executable}\n{program}\n")
@@ -193,7 +204,11 @@ def test_a_file_that_lacks_a_tensor_is_refused(tmp_path: Path, monkeypatch: pyte
     import gguf
 
     add = gguf.GGUFWriter.add_tensor
-    monkeypatch.setattr(gguf.GGUFWriter, "add_tensor", lambda self, name, *args, **rest: None if "ffn_up" in name else add(self, name, *args, **rest))
+    monkeypatch.setattr(
+        gguf.GGUFWriter,
+        "add_tensor",
+        lambda self, name, *args, **rest: None if "ffn_up" in name else add(self, name, *args, **rest),
+    )
     write_gguf(tmp_path / "part.gguf", separate_head=False)
     with pytest.raises(MindChatError, match=r"part\.gguf cannot be converted: a part of its weights is missing"):
         list(convert(tmp_path / "part.gguf", tmp_path / "made", name="part", sha256="00"))
@@ -202,7 +217,9 @@ def test_a_file_that_lacks_a_tensor_is_refused(tmp_path: Path, monkeypatch: pyte
 
 STRAYS = {
     "config.json": '{"model_type": "theirs", "auto_map": {"AutoConfig": "evil.Config"}}',
-    "tokenizer_config.json": '{"tokenizer_class": "E", "auto_map": {"AutoTokenizer": ["evil.T", null]}, "chat_template": "stray"}',
+    "tokenizer_config.json": (
+        '{"tokenizer_class": "E", "auto_map": {"AutoTokenizer": ["evil.T", null]}, "chat_template": "stray"}'
+    ),
     "chat_template.jinja": "stray",
     "generation_config.json": '{"eos_token_id": 77}',
     "tokenizer.json": "{",

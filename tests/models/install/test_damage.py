@@ -1,4 +1,6 @@
-"""Damaged and hostile model folders: each is refused in one sentence, nothing of a foreign library reaches the terminal, nothing is run."""
+"""Damaged and hostile model folders: each is refused in one sentence, nothing of a foreign library reaches the
+terminal, nothing is run.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ DAMAGES: dict[str, Change] = {
     "tokenizer: too deep": write("tokenizer.json", "[" * 100_000),
     "tokenizer: no JSON": write("tokenizer_config.json", "{"),
     "tokenizer: a list": write("tokenizer_config.json", "[]"),
-    "tokenizer: code of its own": write("tokenizer_config.json", '{"tokenizer_class": "E", "auto_map": {"AutoTokenizer": ["x.Y", null]}}'),
+    "tokenizer: code of its own": write(
+        "tokenizer_config.json", '{"tokenizer_class": "E", "auto_map": {"AutoTokenizer": ["x.Y", null]}}'
+    ),
     "tokenizer: special tokens": write("special_tokens_map.json", "{"),
     "generation: a list": write("generation_config.json", "[3]"),
     "template: broken": write("chat_template.jinja", "{% for"),
@@ -133,7 +137,9 @@ def opened(folder: Path, home: Path, **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_folder_is_a_sentence_and_nothing_else(sound: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_damaged_folder_is_a_sentence_and_nothing_else(
+    sound: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
     folder = tmp_path / "tiny"
     shutil.copytree(sound, folder)
     DAMAGES[name](folder)
@@ -156,7 +162,10 @@ def test_a_sound_folder_loads_without_a_word(sound: Path, tmp_path: Path, capfd:
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
     assert opened(sound, tmp_path).window == 2048
     assert capfd.readouterr() == ("", "")
-    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before, "an embedding program keeps its own settings"
+    assert (
+        logging.get_verbosity(),
+        logging.is_progress_bar_enabled(),
+    ) == before, "an embedding program keeps its own settings"
 
 
 def test_what_we_installed_is_fetched_anew_and_a_folder_of_ones_own_is_looked_at(tmp_path: Path) -> None:
@@ -172,7 +181,11 @@ def test_what_we_installed_is_fetched_anew_and_a_folder_of_ones_own_is_looked_at
 
 @pytest.mark.parametrize(
     "error",
-    [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), RuntimeError("CUDA out of memory.")],
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+        RuntimeError("CUDA out of memory."),
+    ],
 )
 def test_memory_that_ends_is_told_as_such(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(ModelTooLargeError), damage.explained("tiny", tmp_path):

@@ -87,12 +87,18 @@ def test_a_part_as_long_or_longer_than_the_file(site: Any, client: httpx2.Client
 
 def test_wrong_bytes_leave_nothing(site: Any, client: httpx2.Client, tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match="other bytes") as caught:
-        list(fetch(client, Remote("x", site.put("/x", BODY[:-1] + b"!"), hashlib.sha256(b"").hexdigest()), tmp_path / "x"))
+        list(
+            fetch(
+                client, Remote("x", site.put("/x", BODY[:-1] + b"!"), hashlib.sha256(b"").hexdigest()), tmp_path / "x"
+            )
+        )
     assert caught.value.exit_code == 3
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_closed_download_keeps_its_part_and_goes_on(site: Any, client: httpx2.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_download_keeps_its_part_and_goes_on(
+    site: Any, client: httpx2.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(download, "TICK", 0.0)
     site.pace = 0.002
     remote = Remote("x", site.put("/x", BODY), DIGEST)

@@ -85,12 +85,24 @@ def test_offline_with_the_model_present_no_socket_is_opened(converted: Path, mod
 
 @pytest.mark.usefixtures("quick_convert")
 def test_a_missing_model_is_fetched_with_progress(
-    models: Path, publish: Callable[..., Entry], known: Callable[[Entry], None], tiny_gguf: tuple[Path, Any], loaded: list[Any]
+    models: Path,
+    publish: Callable[..., Entry],
+    known: Callable[[Entry], None],
+    tiny_gguf: tuple[Path, Any],
+    loaded: list[Any],
 ) -> None:
     known(publish(tiny_gguf[0].read_bytes(), parts=2))
     heard: list[ModelLoading] = []
     open_model(ModelSection(name="fake"), models, heard.append)
-    assert list(dict.fromkeys(news.phase for news in heard)) == ["looking", "downloading", "joining", "converting", "done", "loading", "ready"]
+    assert list(dict.fromkeys(news.phase for news in heard)) == [
+        "looking",
+        "downloading",
+        "joining",
+        "converting",
+        "done",
+        "loading",
+        "ready",
+    ]
     assert loaded == [(models / "fake", ModelSection(name="fake", window=64), "fake")]
     heard.clear()
     open_model(ModelSection(name="fake"), models, heard.append)
@@ -127,14 +139,18 @@ def test_an_unknown_name_suggests_the_nearest(models: Path) -> None:
     assert "qwen2.5-coder-0.5b" in caught.value.hint
 
 
-def test_what_cannot_fit_is_refused_before_it_is_fetched(models: Path, site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_fit_is_refused_before_it_is_fetched(
+    models: Path, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 8 * 10**9)
     with pytest.raises(ModelTooLargeError, match=r"qwen2\.5-7b needs about"):
         open_model(ModelSection(name="qwen2.5-7b"), models)
     assert site.asked == []
 
 
-def test_a_present_model_that_does_not_fit_is_not_loaded(converted: Path, models: Path, loaded: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_present_model_that_does_not_fit_is_not_loaded(
+    converted: Path, models: Path, loaded: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(converted, models / "smollm2-135m")
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 1000)
     with pytest.raises(ModelTooLargeError):
@@ -146,7 +162,9 @@ def test_the_back_end_gets_what_was_decided() -> None:
     shape = Shape(parameters=10**9, window=32_768, layers=24, kv_heads=8, head_dim=64, vocabulary=1000)
     auto = ModelSection(arithmetic="auto", cache_mb=0)
     roomy = fit(shape, name="x", arithmetic="auto", window=0, cache_mb=0, available=10**11)
-    assert settings_for(auto, roomy) == ModelSection(arithmetic="auto", cache_mb=0, window=32_768)  # a graphics processor may prefer bf16
+    assert settings_for(auto, roomy) == ModelSection(
+        arithmetic="auto", cache_mb=0, window=32_768
+    )  # a graphics processor may prefer bf16
     tight = fit(shape, name="x", arithmetic="auto", window=0, cache_mb=0, available=3 * 10**9)
     assert settings_for(auto, tight).arithmetic == "bf16"
     assert settings_for(auto, tight).window == tight.window < 32_768

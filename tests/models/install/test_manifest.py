@@ -1,4 +1,6 @@
-"""Whether an installed model still holds what was installed: read when something changed, never otherwise, always when asked."""
+"""Whether an installed model still holds what was installed: read when something changed, never otherwise, always when
+asked.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ import pytest
 
 from mindchat.errors import ResourceError
 from mindchat.models.install import manifest as room
-from mindchat.models.install.manifest import MARKER, Manifest, damaged, is_plain, read_manifest, require_sound, write_manifest
+from mindchat.models.install.manifest import (
+    MARKER,
+    Manifest,
+    damaged,
+    is_plain,
+    read_manifest,
+    require_sound,
+    write_manifest,
+)
 from mindchat.models.install.model_store import Store
 
 WEIGHTS = bytes(range(256)) * 400
@@ -101,7 +111,20 @@ def test_a_folder_of_an_older_version_is_read_once_and_known_then(folder: Path, 
         require_sound(folder, "tiny")
 
 
-ELSEWHERE = ["/etc/passwd", "../../secret", "a/b.json", "..", ".hidden", "", "a\\b", "C:x", "a\nb", "a\x1b]0;b", "x" * 300, "é.json"]
+ELSEWHERE = [
+    "/etc/passwd",
+    "../../secret",
+    "a/b.json",
+    "..",
+    ".hidden",
+    "",
+    "a\\b",
+    "C:x",
+    "a\nb",
+    "a\x1b]0;b",
+    "x" * 300,
+    "é.json",
+]
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
@@ -113,7 +136,9 @@ def test_a_manifest_names_files_of_its_folder_only(folder: Path, name: str) -> N
     assert read_manifest(folder) is None
 
 
-def test_the_doctor_says_what_is_damaged_and_what_helps(converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_doctor_says_what_is_damaged_and_what_helps(
+    converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     from mindchat.cli.command_runner import run
     from mindchat.paths import find_paths
 

@@ -10,7 +10,15 @@ import pytest
 from mindchat.errors import ModelMissingError, ModelTooLargeError
 from mindchat.models.install import memory_estimate as estimation
 from mindchat.models.install.catalogue import catalogue
-from mindchat.models.install.memory_estimate import BASE, Shape, available_memory, estimate, fit, shape_of_entry, shape_of_folder
+from mindchat.models.install.memory_estimate import (
+    BASE,
+    Shape,
+    available_memory,
+    estimate,
+    fit,
+    shape_of_entry,
+    shape_of_folder,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -19,17 +27,37 @@ SMALL = shape_of_entry(catalogue()["smollm2-135m"])
 
 
 def test_the_shape_of_a_converted_model(converted: Path) -> None:
-    expected = Shape(parameters=19552, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=288, hidden=32, tied=True, mapped=True)
+    expected = Shape(
+        parameters=19552,
+        window=64,
+        layers=1,
+        kv_heads=2,
+        head_dim=16,
+        vocabulary=288,
+        hidden=32,
+        tied=True,
+        mapped=True,
+    )
     assert shape_of_folder(converted) == expected
 
 
 def test_parameters_of_several_files_add_up(tmp_path: Path) -> None:
-    config = {"num_attention_heads": 4, "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 10, "max_position_embeddings": 100}
+    config = {
+        "num_attention_heads": 4,
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "vocab_size": 10,
+        "max_position_embeddings": 100,
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     for n, shape in enumerate(([3, 5], [7])):
-        header = json.dumps({"__metadata__": {"format": "pt"}, "w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+        header = json.dumps(
+            {"__metadata__": {"format": "pt"}, "w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}
+        ).encode()
         (tmp_path / f"model-{n}.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    assert shape_of_folder(tmp_path) == Shape(parameters=22, window=100, layers=2, kv_heads=4, head_dim=16, vocabulary=10, hidden=64, mapped=True)
+    assert shape_of_folder(tmp_path) == Shape(
+        parameters=22, window=100, layers=2, kv_heads=4, head_dim=16, vocabulary=10, hidden=64, mapped=True
+    )
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff" * 16, b"\x05\0\0\0\0\0\0\0{nope"])
@@ -79,23 +107,50 @@ def test_auto_takes_what_fits(processor: str, best: str, monkeypatch: pytest.Mon
     for kind in dict.fromkeys((best, "int8", "fp32", "bf16")):
         found = fit(LLAMA_8B, name="x", arithmetic="auto", window=4096, cache_mb=0, available=needs[kind]).arithmetic
         assert needs[found] <= needs[kind]
-        assert found == next(each for each in dict.fromkeys((best, "int8", "fp32", "bf16")) if needs[each] <= needs[kind])
+        assert found == next(
+            each for each in dict.fromkeys((best, "int8", "fp32", "bf16")) if needs[each] <= needs[kind]
+        )
     assert fit(LLAMA_8B, name="x", arithmetic="auto", window=0, cache_mb=0, available=10**12).arithmetic == best
 
 
 @pytest.mark.parametrize(("arithmetic", "copy"), [("fp16", 2), ("int8", 1)])
 @pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize(("processor", "mapped", "beside"), [("avx2", True, 0), ("avx2", False, 4), ("avx2 avx512_bf16", True, 2)])
+@pytest.mark.parametrize(
+    ("processor", "mapped", "beside"), [("avx2", True, 0), ("avx2", False, 4), ("avx2 avx512_bf16", True, 2)]
+)
 def test_copies_and_what_stands_beside_them_by_hand(
     arithmetic: str, copy: int, packed: bool, processor: str, mapped: bool, beside: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimation, "has", lambda features: bool(features & set(processor.split())))
     held = copy if packed else 2 * copy
-    untied = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, mapped=mapped, packed=packed)
+    untied = Shape(
+        parameters=1000,
+        window=64,
+        layers=1,
+        kv_heads=2,
+        head_dim=16,
+        vocabulary=20,
+        hidden=10,
+        mapped=mapped,
+        packed=packed,
+    )
     assert estimation.weights_of(untied, arithmetic) == 600 * (held + beside) + 400 * 4 + 200
-    tied = Shape(parameters=800, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, hidden=10, tied=True, mapped=mapped, packed=packed)
+    tied = Shape(
+        parameters=800,
+        window=64,
+        layers=1,
+        kv_heads=2,
+        head_dim=16,
+        vocabulary=20,
+        hidden=10,
+        tied=True,
+        mapped=mapped,
+        packed=packed,
+    )
     assert estimation.weights_of(tied, arithmetic) == 600 * (held + beside) + 200 * 4 + 200
-    unknown = Shape(parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, mapped=mapped, packed=packed)
+    unknown = Shape(
+        parameters=1000, window=64, layers=1, kv_heads=2, head_dim=16, vocabulary=20, mapped=mapped, packed=packed
+    )
     assert estimation.weights_of(unknown, arithmetic) == 1000 * (held + beside)
 
 

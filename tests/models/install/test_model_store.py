@@ -146,7 +146,12 @@ def test_a_pull_from_first_byte_to_loadable_folder(
 
 
 def test_a_cancelled_conversion_goes_on_without_a_download(
-    store: Store, publish: Callable[..., Entry], known: Callable[[Entry], None], tiny_gguf: Gguf, site: Any, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    publish: Callable[..., Entry],
+    known: Callable[[Entry], None],
+    tiny_gguf: Gguf,
+    site: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from mindchat.models.install import model_store as module
 
@@ -177,7 +182,9 @@ def test_a_second_pull_waits_for_the_first_and_takes_its_result(store: Store, co
     assert site.asked == []
 
 
-def test_a_closed_pull_gives_its_lock_back(store: Store, publish: Callable[..., Entry], known: Callable[[Entry], None]) -> None:
+def test_a_closed_pull_gives_its_lock_back(
+    store: Store, publish: Callable[..., Entry], known: Callable[[Entry], None]
+) -> None:
     known(publish())
     running = store.pull("fake")
     assert next(running).phase == "looking"
@@ -186,7 +193,9 @@ def test_a_closed_pull_gives_its_lock_back(store: Store, publish: Callable[..., 
         pass
 
 
-def test_a_failed_pull_gives_its_lock_back(store: Store, publish: Callable[..., Entry], known: Callable[[Entry], None], site: Any) -> None:
+def test_a_failed_pull_gives_its_lock_back(
+    store: Store, publish: Callable[..., Entry], known: Callable[[Entry], None], site: Any
+) -> None:
     known(publish())
     del site.files["/files/fake_model_part3-1.0-py3-none-any.whl"]
     for _ in range(2):
@@ -196,7 +205,11 @@ def test_a_failed_pull_gives_its_lock_back(store: Store, publish: Callable[..., 
 
 
 def test_too_little_memory_is_said_before_unpacking(
-    store: Store, publish: Callable[..., Entry], known: Callable[[Entry], None], tiny_gguf: Gguf, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    publish: Callable[..., Entry],
+    known: Callable[[Entry], None],
+    tiny_gguf: Gguf,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known(publish(tiny_gguf[0].read_bytes(), parts=1))
     monkeypatch.setattr(gguf_file, "available_memory", lambda: 1000)

@@ -27,18 +27,23 @@ def test_without_any_setting_the_default_index_is_used() -> None:
 def test_later_files_and_then_the_environment_win(tmp_path: Path) -> None:
     weak = write(
         tmp_path / "a.conf",
-        "[global]\nindex-url = https://a.example/simple\ntimeout = 60\nextra_index_url =\n  https://x.example/1\n  https://x.example/2\n",
+        "[global]\nindex-url = https://a.example/simple\ntimeout = 60\nextra_index_url =\n  https://x.example/1\n "
+        " https://x.example/2\n",
     )
     strong = write(
         tmp_path / "b.conf",
-        "[global]\nindex-url = https://b.example/simple\ntrusted-host = b.example c.example\n[install]\nindex-url = https://no.example\n",
+        "[global]\nindex-url = https://b.example/simple\ntrusted-host = b.example c.example\n[install]\nindex-url ="
+        " https://no.example\n",
     )
     read = pip_settings({}, files=[weak, strong])
     assert read.index_url == "https://b.example/simple"
     assert read.extra_index_urls == ("https://x.example/1", "https://x.example/2")
     assert read.trusted_hosts == ("b.example", "c.example")
     assert read.timeout == 60.0
-    read = pip_settings({"PIP_INDEX_URL": "https://env.example/simple", "PIP_DEFAULT_TIMEOUT": "7", "PIP_NO_INDEX": "1"}, files=[weak, strong])
+    read = pip_settings(
+        {"PIP_INDEX_URL": "https://env.example/simple", "PIP_DEFAULT_TIMEOUT": "7", "PIP_NO_INDEX": "1"},
+        files=[weak, strong],
+    )
     assert (read.index_url, read.timeout, read.no_index) == ("https://env.example/simple", 7.0, True)
 
 
@@ -58,9 +63,17 @@ def test_certificates_come_from_pip_then_from_the_usual_variables() -> None:
 
 
 def test_uv_speaks_where_pip_is_silent() -> None:
-    env = {"UV_INDEX_URL": "https://u.example/simple", "UV_INDEX": "internal=https://i.example/simple", "UV_FIND_LINKS": "/w"}
+    env = {
+        "UV_INDEX_URL": "https://u.example/simple",
+        "UV_INDEX": "internal=https://i.example/simple",
+        "UV_FIND_LINKS": "/w",
+    }
     read = pip_settings(env, files=[])
-    assert (read.index_url, read.extra_index_urls, read.find_links) == ("https://u.example/simple", ("https://i.example/simple",), ("/w",))
+    assert (read.index_url, read.extra_index_urls, read.find_links) == (
+        "https://u.example/simple",
+        ("https://i.example/simple",),
+        ("/w",),
+    )
     assert pip_settings({**env, "PIP_INDEX_URL": "https://p.example"}, files=[]).index_url == "https://p.example"
 
 
@@ -74,10 +87,27 @@ def test_places_of_the_files(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "XDG_CONFIG_DIRS": "/one:/two", "XDG_CONFIG_HOME": "/mine"}
     linux = [path.as_posix() for path in config_files(env, platform="linux", prefix="/venv")]
     home = tmp_path.as_posix()
-    assert linux == ["/one/pip/pip.conf", "/two/pip/pip.conf", "/etc/pip.conf", f"{home}/.pip/pip.conf", "/mine/pip/pip.conf", "/venv/pip.conf"]
+    assert linux == [
+        "/one/pip/pip.conf",
+        "/two/pip/pip.conf",
+        "/etc/pip.conf",
+        f"{home}/.pip/pip.conf",
+        "/mine/pip/pip.conf",
+        "/venv/pip.conf",
+    ]
     mac = [path.as_posix() for path in config_files(env, platform="darwin", prefix="/venv")]
-    assert mac == ["/Library/Application Support/pip/pip.conf", f"{home}/.pip/pip.conf", f"{home}/.config/pip/pip.conf", "/venv/pip.conf"]
-    windows = [path.name for path in config_files({"USERPROFILE": "C:/me", "APPDATA": "C:/me/Roaming"}, platform="win32", prefix="C:/venv")]
+    assert mac == [
+        "/Library/Application Support/pip/pip.conf",
+        f"{home}/.pip/pip.conf",
+        f"{home}/.config/pip/pip.conf",
+        "/venv/pip.conf",
+    ]
+    windows = [
+        path.name
+        for path in config_files(
+            {"USERPROFILE": "C:/me", "APPDATA": "C:/me/Roaming"}, platform="win32", prefix="C:/venv"
+        )
+    ]
     assert windows == ["pip.ini"] * 4
     assert config_files({"PIP_CONFIG_FILE": os.devnull}) == []
 
@@ -91,13 +121,27 @@ def test_a_named_configuration_file_replaces_the_users_own(tmp_path: Path) -> No
 
 def test_what_pip_itself_reports_is_what_is_read(tmp_path: Path) -> None:
     pytest.importorskip("pip")
-    named = write(tmp_path / "named.conf", "[global]\nindex-url = https://named.example/simple\ntimeout = 33\n[download]\nno-index = true\n")
+    named = write(
+        tmp_path / "named.conf",
+        "[global]\nindex-url = https://named.example/simple\ntimeout = 33\n[download]\nno-index = true\n",
+    )
     write(tmp_path / "home" / ".config" / "pip" / "pip.conf", "[global]\ncert = /somewhere.pem\n")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "XDG_"))} | {"HOME": str(tmp_path / "home")}
-    for more in ({}, {"PIP_CONFIG_FILE": str(named)}, {"PIP_CONFIG_FILE": str(named), "PIP_INDEX_URL": "https://env.example/simple"}):
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "XDG_"))} | {
+        "HOME": str(tmp_path / "home")
+    }
+    for more in (
+        {},
+        {"PIP_CONFIG_FILE": str(named)},
+        {"PIP_CONFIG_FILE": str(named), "PIP_INDEX_URL": "https://env.example/simple"},
+    ):
         mine = pip_settings({**env, **more})
         run = subprocess.run(
-            [sys.executable, "-m", "pip", "config", "list"], env={**env, **more}, capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-m", "pip", "config", "list"],
+            env={**env, **more},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
         )
         told = {}
         rank = {"global": 0, "download": 1, ":env:": 2}  # pip's releases print them in different orders
@@ -126,7 +170,9 @@ def test_a_wheel_is_found_with_its_hash(site: Any, html: bool) -> None:
             find_wheel(client, settings, "some-model", "1.6")
 
 
-def test_a_local_folder_comes_first_and_needs_no_network(site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_folder_comes_first_and_needs_no_network(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = site.package("some-model", "1.5", {"x": b"1"})
     (tmp_path / "some_model-1.5-py3-none-any.whl").write_bytes(made)
     monkeypatch.setenv("PIP_FIND_LINKS", f"/does/not/exist {tmp_path}")

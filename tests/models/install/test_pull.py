@@ -99,7 +99,9 @@ def test_a_wheel_that_is_no_archive_is_fetched_anew(publish: Publish, site: Any,
     assert gather(entry, tmp_path / "d")[0].read_bytes() == PAYLOAD
 
 
-def test_a_full_disk_is_noticed_before_the_first_byte(publish: Publish, site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_noticed_before_the_first_byte(
+    publish: Publish, site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import shutil
 
     entry = publish()
@@ -130,7 +132,9 @@ def start(folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT] if hasattr(signal, "SIGKILL") else [signal.SIGTERM])
-def test_a_killed_pull_leaves_no_model_and_is_continued(publish: Publish, site: Any, tmp_path: Path, by: signal.Signals) -> None:
+def test_a_killed_pull_leaves_no_model_and_is_continued(
+    publish: Publish, site: Any, tmp_path: Path, by: signal.Signals
+) -> None:
     entry, folder = publish(), tmp_path / "d"
     site.pace = 0.02
     with start(folder) as child:
@@ -160,7 +164,8 @@ def test_it_works_where_there_is_no_pip(publish: Publish, tmp_path: Path) -> Non
     assert (tmp_path / "d" / "fake.gguf").read_bytes() == PAYLOAD
 
 
-# ── hub ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── hub
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 REPO = "maker/Some-Model"
 
@@ -188,23 +193,41 @@ def offer(site: Any, files: dict[str, bytes], revision: str = "c0ffee") -> None:
     siblings = []
     for name, body in files.items():
         site.put(f"/{REPO}/resolve/{revision}/{name}", body)
-        large = {"lfs": {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body)}} if name.endswith(".safetensors") else {}
+        large = (
+            {"lfs": {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body)}}
+            if name.endswith(".safetensors")
+            else {}
+        )
         siblings.append({"rfilename": name, "size": len(body), **large})
-    told = {"id": REPO, "sha": revision, "siblings": siblings, "cardData": {"license": "other", "license_name": "maker-licence\x1b[31m"}}
+    told = {
+        "id": REPO,
+        "sha": revision,
+        "siblings": siblings,
+        "cardData": {"license": "other", "license_name": "maker-licence\x1b[31m"},
+    }
     site.put(f"/api/models/{REPO}", json.dumps(told).encode(), "application/json")
 
 
 def test_a_repository_becomes_a_folder(site: Any, repository: dict[str, bytes], tmp_path: Path) -> None:
     seen = list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
-    assert {file.name: file.read_bytes() for file in (tmp_path / "model").iterdir() if file.name != "mindchat.json"} == repository
+    assert {
+        file.name: file.read_bytes() for file in (tmp_path / "model").iterdir() if file.name != "mindchat.json"
+    } == repository
     manifest = read_manifest(tmp_path / "model")
     assert manifest is not None
-    assert (manifest.source, manifest.licence, manifest.parameters, manifest.window) == (f"{REPO}@c0ffee", "maker-licence", 19552, 64)
+    assert (manifest.source, manifest.licence, manifest.parameters, manifest.window) == (
+        f"{REPO}@c0ffee",
+        "maker-licence",
+        19552,
+        64,
+    )
     assert len(manifest.sha256) == 64
     assert seen[-1].done == seen[-1].total == sum(map(len, repository.values()))
 
 
-def test_a_closed_hub_pull_goes_on_file_by_file(site: Any, repository: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_hub_pull_goes_on_file_by_file(
+    site: Any, repository: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(download, "TICK", 0.0)
     site.pace = 0.05
     running = pull_hub(REPO, tmp_path / "d", tmp_path / "model")
@@ -238,16 +261,21 @@ def test_the_token_goes_to_the_hub_and_the_registrys_password_does_not(
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "hint"), [(401, DownloadError, "HF_TOKEN"), (404, UsageError, "owner/name"), (500, DownloadError, "later")]
+    ("status", "error", "hint"),
+    [(401, DownloadError, "HF_TOKEN"), (404, UsageError, "owner/name"), (500, DownloadError, "later")],
 )
-def test_a_refusing_hub(site: Any, repository: dict[str, bytes], tmp_path: Path, status: int, error: type[Exception], hint: str) -> None:
+def test_a_refusing_hub(
+    site: Any, repository: dict[str, bytes], tmp_path: Path, status: int, error: type[Exception], hint: str
+) -> None:
     site.status[f"/api/models/{REPO}"] = [status]
     with pytest.raises(error) as caught:
         list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
     assert hint in caught.value.hint  # type: ignore[attr-defined]
 
 
-def test_a_repository_without_safetensors_is_not_fetched(site: Any, repository: dict[str, bytes], tmp_path: Path) -> None:
+def test_a_repository_without_safetensors_is_not_fetched(
+    site: Any, repository: dict[str, bytes], tmp_path: Path
+) -> None:
     offer(site, {"config.json": b"{}", "pytorch_model.bin": b"pickle", "x.gguf": b"GGUF"})
     with pytest.raises(UsageError, match=r"safetensors") as caught:
         list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
@@ -295,8 +323,12 @@ def test_our_own_precaution_does_not_forbid_a_later_pull(
     assert read_manifest(tmp_path / "model")
 
 
-@pytest.mark.parametrize("revision", ["/tmp/elsewhere", "../../up", "main", "", "c0ffee\n", "C:\\x", ".", 5, None, ["c0ffee"]])
-def test_a_revision_that_is_no_commit_is_refused(site: Any, repository: dict[str, bytes], tmp_path: Path, revision: Any) -> None:
+@pytest.mark.parametrize(
+    "revision", ["/tmp/elsewhere", "../../up", "main", "", "c0ffee\n", "C:\\x", ".", 5, None, ["c0ffee"]]
+)
+def test_a_revision_that_is_no_commit_is_refused(
+    site: Any, repository: dict[str, bytes], tmp_path: Path, revision: Any
+) -> None:
     told = json.loads(site.files[f"/api/models/{REPO}"])
     elsewhere = tmp_path / "elsewhere"
     told["sha"] = str(elsewhere) if revision == "/tmp/elsewhere" else revision
@@ -318,7 +350,9 @@ NONSENSE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", NONSENSE)
-def test_every_nonsense_from_the_hub_is_a_sentence(site: Any, repository: dict[str, bytes], tmp_path: Path, name: str) -> None:
+def test_every_nonsense_from_the_hub_is_a_sentence(
+    site: Any, repository: dict[str, bytes], tmp_path: Path, name: str
+) -> None:
     told = {**json.loads(site.files[f"/api/models/{REPO}"]), **NONSENSE[name]}
     site.put(f"/api/models/{REPO}", json.dumps(told).encode(), "application/json")
     with pytest.raises(DownloadError, match="makes no sense") as caught:
@@ -333,8 +367,19 @@ def test_a_hubs_answer_is_bounded(site: Any, repository: dict[str, bytes], tmp_p
         list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
 
 
-def test_names_that_a_terminal_or_a_shell_would_obey_are_left_out(site: Any, repository: dict[str, bytes], tmp_path: Path) -> None:
-    offer(site, {**repository, ".evil.json": b"{}", "evil\x1b[2J.json": b"{}", "-evil.json": b"{}", "mindchat.json": b'{"evil": 1}'})
+def test_names_that_a_terminal_or_a_shell_would_obey_are_left_out(
+    site: Any, repository: dict[str, bytes], tmp_path: Path
+) -> None:
+    offer(
+        site,
+        {
+            **repository,
+            ".evil.json": b"{}",
+            "evil\x1b[2J.json": b"{}",
+            "-evil.json": b"{}",
+            "mindchat.json": b'{"evil": 1}',
+        },
+    )
     list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
     assert not list(tmp_path.rglob("*evil*"))
     manifest = read_manifest(tmp_path / "model")
@@ -352,7 +397,9 @@ def test_a_hub_gives_no_more_than_the_catalogue_says(
     assert not (tmp_path / "d").exists() or not list((tmp_path / "d").rglob("*.safetensors*"))
 
 
-def test_wheels_are_no_larger_than_the_catalogue_says(site: Any, tmp_path: Path, publish: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wheels_are_no_larger_than_the_catalogue_says(
+    site: Any, tmp_path: Path, publish: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pull, "SMALL", 0)
     entry = publish(download_bytes=1000)
     with pytest.raises(DownloadError, match="does not end where it should"):

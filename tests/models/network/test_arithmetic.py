@@ -17,12 +17,16 @@ IDS = [5, 6, 7, 8, 9, 10]
 
 
 @pytest.mark.parametrize(("missing", "rival"), [("", "fp16"), ("fp16", "int8")])
-def test_a_sure_choice_is_measured_once_and_kept(tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, rival: str) -> None:
+def test_a_sure_choice_is_measured_once_and_kept(
+    tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, rival: str
+) -> None:
     if missing == "" and not projections.possible("fp16"):
         pytest.skip("no kernel on this processor")
     network = tiny("llama").backbone.model
     memo = tmp_path / "cache" / "arithmetic.json"
-    outcomes = iter([Raced(2.0, won=True, sure=False), Raced(2.0, won=True, sure=True), Raced(1.2, won=False, sure=True)])
+    outcomes = iter(
+        [Raced(2.0, won=True, sure=False), Raced(2.0, won=True, sure=True), Raced(1.2, won=False, sure=True)]
+    )
     monkeypatch.setattr(arithmetic, "race", lambda *_: next(outcomes))
     monkeypatch.setattr(projections, "possible", lambda step: step != missing)
     assert quickest_step(network, IDS, memo=memo) == (rival, False)

@@ -11,7 +11,9 @@ from mindchat.models.network.backbone import Backbone
 from mindchat.values import Attended, Message, Prompt, Signal, Text, Token
 
 ALL = frozenset({Signal.LOGPROB, Signal.ENTROPY, Signal.ATTENTION})
-PROMPT = Prompt((Message("user", (Text("Who was the paternal grandfather of Charles, and is Paris big?", "question"),)),))
+PROMPT = Prompt(
+    (Message("user", (Text("Who was the paternal grandfather of Charles, and is Paris big?", "question"),)),)
+)
 
 
 def test_the_row_is_the_mean_over_heads_of_the_softmax() -> None:

@@ -12,7 +12,9 @@ from mindchat.word_signals import log_det_gram, received, word_attention, word_e
 
 
 def draft(*pieces: str, entropies: tuple[float, ...] = (), attention: tuple[float, ...] | None = None) -> Draft:
-    tokens = tuple(Token(i, 100 + i, piece, None, entropies[i] if entropies else None) for i, piece in enumerate(pieces))
+    tokens = tuple(
+        Token(i, 100 + i, piece, None, entropies[i] if entropies else None) for i, piece in enumerate(pieces)
+    )
     return Draft("".join(pieces), tokens, attention)
 
 

@@ -61,7 +61,11 @@ def test_many_tokens_at_once_are_what_the_network_computes(tiny: Any, layout: st
 
 
 def test_other_layouts_are_left_to_transformers(tiny: Any) -> None:
-    assert {name: tiny(name).backbone.fast for name in ("phi3", "gemma3", "smollm3")} == {"phi3": None, "gemma3": None, "smollm3": None}
+    assert {name: tiny(name).backbone.fast for name in ("phi3", "gemma3", "smollm3")} == {
+        "phi3": None,
+        "gemma3": None,
+        "smollm3": None,
+    }
 
 
 def test_quantized_weights_are_within_half_a_step(tiny: Any) -> None:
@@ -88,7 +92,9 @@ def test_whole_numbers_keep_fourteen_bits_of_activations(spread: float) -> None:
     scale = torch.rand(40, generator=generator) + 0.1
     found = int8_weights.Digits(int8_weights.arrange(weight, scale))(x)
     exact = x.double() @ (weight.double() * scale.double()[:, None]).T
-    bound = x.abs().amax(1, keepdim=True) / int8_weights.TOP / 2 * (weight.double().abs() * scale.double()[:, None]).sum(1)
+    bound = (
+        x.abs().amax(1, keepdim=True) / int8_weights.TOP / 2 * (weight.double().abs() * scale.double()[:, None]).sum(1)
+    )
     assert bool(((found - exact).abs() <= bound * 1.001 + 1e-6).all())
     assert torch.equal(found[3], torch.zeros(40))
 
@@ -96,7 +102,9 @@ def test_whole_numbers_keep_fourteen_bits_of_activations(spread: float) -> None:
 @whole_numbers
 def test_extreme_numbers_do_not_overflow() -> None:
     x = torch.stack([torch.full((5000,), 7.0), torch.full((5000,), -7.0), torch.tensor([7.0, -7.0]).repeat(2500)])
-    weight = torch.stack([torch.full((5000,), 127), torch.full((5000,), -127), torch.tensor([127, -127]).repeat(2500)]).to(torch.int8)
+    weight = torch.stack(
+        [torch.full((5000,), 127), torch.full((5000,), -127), torch.tensor([127, -127]).repeat(2500)]
+    ).to(torch.int8)
     found = int8_weights.Digits(int8_weights.arrange(weight, torch.ones(3)))(x)
     assert torch.allclose(found, x @ weight.float().T, rtol=1e-5, atol=1.0)
 
@@ -104,7 +112,9 @@ def test_extreme_numbers_do_not_overflow() -> None:
 @whole_numbers
 def test_a_row_does_not_depend_on_what_is_computed_beside_it() -> None:
     x = torch.randn(64, 896, generator=torch.Generator().manual_seed(3))
-    project = int8_weights.Digits(int8_weights.arrange(*quantize(torch.randn(70, 896, generator=torch.Generator().manual_seed(4)))))
+    project = int8_weights.Digits(
+        int8_weights.arrange(*quantize(torch.randn(70, 896, generator=torch.Generator().manual_seed(4))))
+    )
     together = project(x)
     for size in (1, 3, 32):
         assert torch.equal(torch.cat([project(rows) for rows in x.split(size)]), together)
@@ -112,7 +122,9 @@ def test_a_row_does_not_depend_on_what_is_computed_beside_it() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", ["fp16", "int8"])
-def test_a_step_of_fewer_bytes_computes_what_its_prefill_computes(tiny: Any, layout: str, kind: projections.Step) -> None:
+def test_a_step_of_fewer_bytes_computes_what_its_prefill_computes(
+    tiny: Any, layout: str, kind: projections.Step
+) -> None:
     step = fast_step.build(tiny(layout).backbone.model, step=kind)
     if step is None or not step.uniform:
         pytest.skip("no kernel on this processor")
@@ -144,7 +156,10 @@ def test_the_finer_part_is_as_good_as_exact() -> None:
     torch.manual_seed(5)
     parts, x = [torch.nn.Linear(64, 8), torch.nn.Linear(64, 6)], torch.randn(3, 64)
     with torch.inference_mode():
-        found, own = projections.rounded(parts, "p", projections.Pack(), finer=True)(x), projections.full(parts, "p", projections.Pack())(x)
+        found, own = (
+            projections.rounded(parts, "p", projections.Pack(), finer=True)(x),
+            projections.full(parts, "p", projections.Pack())(x),
+        )
     error = (found - own).abs()
     assert float(error[:, :8].max()) > 3 * float(error[:, 8:].max())
 
@@ -179,20 +194,29 @@ def test_weights_beyond_half_precision_stay_finite() -> None:
 
 @halves
 def test_a_kernel_that_rounds_activations_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fp16_weights.Half, "__call__", lambda self, x: torch.ops.quantized.linear_dynamic_fp16(x.half().float(), self._arranged))
+    monkeypatch.setattr(
+        fp16_weights.Half,
+        "__call__",
+        lambda self, x: torch.ops.quantized.linear_dynamic_fp16(x.half().float(), self._arranged),
+    )
     assert not fp16_weights.available.__wrapped__()
 
 
 @pytest.mark.model
 @pytest.mark.parametrize(("step", "kl", "change", "same"), [("int8", 0.01, 0.1, 0.9), ("fp16", 0.001, 0.01, 0.95)])
-def test_fewer_bytes_keep_answers_and_entropies_of_smollm(smollm: Any, step: projections.Step, kl: float, change: float, same: float) -> None:
+def test_fewer_bytes_keep_answers_and_entropies_of_smollm(
+    smollm: Any, step: projections.Step, kl: float, change: float, same: float
+) -> None:
     if not projections.possible(step):
         pytest.skip("no kernel on this processor")
     sample = smollm.vocabulary.continuation("Paris is the capital of France, and its river is the Seine.")
     backbone = Backbone(smollm.backbone.model, sample, step=step)
     assert backbone.arithmetic == step
     assert backbone.measures
-    text = "The Seine is a river in northern France. It rises near Dijon and flows through Paris into the English Channel at Le Havre."
+    text = (
+        "The Seine is a river in northern France. It rises near Dijon and flows through Paris into the English Channel"
+        " at Le Havre."
+    )
     ids = torch.tensor([smollm.vocabulary.continuation(text)])
     kv = backbone.fresh()
     backbone.forward(ids[:, :4], kv)

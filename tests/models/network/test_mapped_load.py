@@ -1,4 +1,6 @@
-"""Loads without transformers' network: the same numbers, the same words, and the whole network where something is not as it was."""
+"""Loads without transformers' network: the same numbers, the same words, and the whole network where something is not
+as it was.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ ROPES: dict[str, dict[str, Any]] = {
     "yarn": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 16},
 }
 
-pytestmark = [pytest.mark.skipif(not projections.uniform("fp16"), reason="no kernel on this processor"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.skipif(not projections.uniform("fp16"), reason="no kernel on this processor"),
+    pytest.mark.slow,
+]
 
 
 def never(*_: Any, **__: Any) -> Any:
@@ -72,7 +77,9 @@ def test_the_same_numbers_without_the_network(layout: str, step: projections.Ste
     network = tiny_model(layout)
     lean = Lean(saved(network, tmp_path / "m"), never)
     mine, own = logits_of(lean, step), logits_of(network, step)
-    assert torch.allclose(mine, own, atol=1e-4) if step == "fp32" else torch.equal(mine, own)  # torch's fp32 depends on where a tensor begins
+    assert (
+        torch.allclose(mine, own, atol=1e-4) if step == "fp32" else torch.equal(mine, own)
+    )  # torch's fp32 depends on where a tensor begins
 
 
 @pytest.mark.parametrize("rope", ROPES)
@@ -120,7 +127,11 @@ def test_a_load_waits_for_no_arrangement(folder: Path, monkeypatch: pytest.Monke
         monkeypatch.setattr(kernel, "arrange", lambda *held, own=own: arranged.append(len(held)) or own(*held))
     monkeypatch.setattr(projections.Pack, "begin", lambda *_: None)
     second = LocalModel.load(folder, FP16, id="tiny")
-    assert (second.window, second.count(PROMPT) > 0, arranged) == (second._backbone._given.config.max_position_embeddings, True, [])
+    assert (second.window, second.count(PROMPT) > 0, arranged) == (
+        second._backbone._given.config.max_position_embeddings,
+        True,
+        [],
+    )
     assert second.warm(PROMPT) > 0
     once = len(arranged)
     assert once == 4 * len(second.backbone._given.get_decoder().layers) + 1
@@ -129,15 +140,22 @@ def test_a_load_waits_for_no_arrangement(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_reading_ahead_makes_way_while_weights_are_arranged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine thread does other things, too: what was arranged stays, and the rest is done when something asks again."""
+    """The engine thread does other things, too: what was arranged stays, and the rest is done when something asks
+    again.
+    """
     arranged: list[int] = []
     own, wish = projections.fp16_weights.arrange, Cancel()
     monkeypatch.setattr(
-        projections.fp16_weights, "arrange", lambda *held: arranged.append(1) or (wish.set() if len(arranged) == 3 else None) or own(*held)
+        projections.fp16_weights,
+        "arrange",
+        lambda *held: arranged.append(1) or (wish.set() if len(arranged) == 3 else None) or own(*held),
     )
     monkeypatch.setattr(projections.Pack, "begin", lambda *_: None)
     second = LocalModel.load(folder, FP16, id="tiny")
-    for verb in (lambda: second.warm(PROMPT, cancel=wish), lambda: list(second.stream(PROMPT, want=frozenset(), max_tokens=2, cancel=wish))):
+    for verb in (
+        lambda: second.warm(PROMPT, cancel=wish),
+        lambda: list(second.stream(PROMPT, want=frozenset(), max_tokens=2, cancel=wish)),
+    ):
         with pytest.raises(Interrupted):
             verb()
         assert len(arranged) == 3
@@ -162,7 +180,9 @@ def no_weights(folder: Path) -> None:
 
 @pytest.mark.parametrize("first", ["ask", "warm"])
 @pytest.mark.parametrize("change", [other_weights, other_copies])
-def test_what_says_something_else_is_checked_anew(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any, first: str) -> None:
+def test_what_says_something_else_is_checked_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any, first: str
+) -> None:
     change(folder)
     own, asked = local._network, list[Path]()
     monkeypatch.setattr(local, "_network", lambda where, section: asked.append(where) or own(where, section))
@@ -184,7 +204,12 @@ def test_what_cannot_be_mapped_is_loaded_whole_and_checked_once(folder: Path, mo
     tiny_model("llama", len(byte_level_tokenizer())).bfloat16().save_pretrained(folder)
     write_manifest(folder, Manifest(1, "hub", "c" * 64, "bfloat16", 1000, 64, "5", {}))
     first = LocalModel.load(folder, FP16, id="tiny")
-    for module, name in ((local.Backbone, "_check"), (prefill, "quickest_prefill"), (prepared_weights, "remember"), (torch.Tensor, "half")):
+    for module, name in (
+        (local.Backbone, "_check"),
+        (prefill, "quickest_prefill"),
+        (prepared_weights, "remember"),
+        (torch.Tensor, "half"),
+    ):
         monkeypatch.setattr(module, name, never)
     second = LocalModel.load(folder, FP16, id="tiny")
     assert words(second) == words(first)
@@ -235,12 +260,11 @@ def test_of_a_model_that_was_given_up_nothing_is_arranged(monkeypatch: pytest.Mo
 def test_the_program_ends_while_weights_are_arranged(folder: Path) -> None:
     """At its end no thread may be left in the middle of a computation."""
     code = (
-        "import time\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models import local\n"
-        "from mindchat.models.network import projections\n"
-        "own = projections.fp16_weights.arrange\n"
-        "projections.fp16_weights.arrange = lambda *held: (time.sleep(0.2), own(*held))[1]\n"
-        f"where, section = Path({str(folder)!r}), ModelSection(arithmetic='fp16', threads=1)\n"
-        "model = local.LocalModel.load(where, section, id='tiny')\nprint(model.settled, flush=True)"
+        "import time\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models import"
+        " local\nfrom mindchat.models.network import projections\nown ="
+        " projections.fp16_weights.arrange\nprojections.fp16_weights.arrange = lambda *held: (time.sleep(0.2),"
+        f" own(*held))[1]\nwhere, section = Path({str(folder)!r}), ModelSection(arithmetic='fp16', threads=1)\nmodel ="
+        " local.LocalModel.load(where, section, id='tiny')\nprint(model.settled, flush=True)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "False", "")
@@ -261,9 +285,10 @@ def test_a_damaged_file_is_named_by_the_whole_load(folder: Path) -> None:
 
 def test_what_a_load_imports(folder: Path) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models.local import LocalModel\n"
-        f"model = LocalModel.load(Path({str(folder)!r}), ModelSection(arithmetic='fp16', threads=1), id='tiny')\n"
-        "print(model.backbone.stepped, sorted({'transformers.modeling_utils', 'torch._dynamo'} & set(sys.modules)))"
+        "import sys\nfrom pathlib import Path\nfrom mindchat.config import ModelSection\nfrom mindchat.models.local"
+        f" import LocalModel\nmodel = LocalModel.load(Path({str(folder)!r}), ModelSection(arithmetic='fp16',"
+        " threads=1), id='tiny')\nprint(model.backbone.stepped, sorted({'transformers.modeling_utils',"
+        " 'torch._dynamo'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "fp16 []"

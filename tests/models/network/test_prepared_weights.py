@@ -48,7 +48,9 @@ def said(model: LocalModel) -> list[tuple[int, float | None]]:
 
 @pytest.mark.parametrize("way", ["step", "bf16", ""])
 @pytest.mark.parametrize("section", [INT8, FP16], ids=["int8", "fp16"])
-def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, way: str, section: ModelSection) -> None:
+def test_a_second_load_rounds_and_checks_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, way: str, section: ModelSection
+) -> None:
     if section.arithmetic == "fp16" and not projections.possible("fp16"):
         pytest.skip("no kernel on this processor")
     monkeypatch.setattr(prefill, "quickest_prefill", lambda _: (way, True))
@@ -73,7 +75,9 @@ def test_a_second_load_rounds_and_checks_nothing(folder: Path, monkeypatch: pyte
     assert len(narrowed) == (3 * 7 if way == "bf16" else 0)
 
 
-def test_one_pack_serves_both_and_a_load_arranges_only_what_it_steps_with(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_pack_serves_both_and_a_load_arranges_only_what_it_steps_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not (projections.uniform("fp16") and projections.uniform("int8")):
         pytest.skip("no kernel on this processor")
     for section in (INT8, FP16):
@@ -131,12 +135,16 @@ def test_what_a_busy_machine_measured_holds_for_this_load_only(folder: Path, mon
     assert prepared_weights.recall(folder, "auto") is None
 
 
-def test_several_graphics_processors_share_the_layers_and_one_takes_them_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_graphics_processors_share_the_layers_and_one_takes_them_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     network = tiny_model("llama", len(byte_level_tokenizer()))
     asked: dict[str, Any] = {}
     moved: list[str] = []
     monkeypatch.setattr(network, "to", lambda device: moved.append(device) or network)
-    monkeypatch.setattr(local.AutoModelForCausalLM, "from_pretrained", lambda _, **rest: asked.update(rest) or (network, {}))
+    monkeypatch.setattr(
+        local.AutoModelForCausalLM, "from_pretrained", lambda _, **rest: asked.update(rest) or (network, {})
+    )
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for count in (2, 1):
         monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
@@ -163,7 +171,11 @@ def test_warming_computes_what_the_first_questions_share(tiny: Any) -> None:
     held = model.warm(laid("a"), laid("b"))
     assert 0 < held < model.count(laid("a"))
     model.usage()
-    (step, *_) = (item for item in model.stream(laid("Is Paris big?"), want=frozenset(), max_tokens=1) if isinstance(item, Prefilled))
+    step, *_ = (
+        item
+        for item in model.stream(laid("Is Paris big?"), want=frozenset(), max_tokens=1)
+        if isinstance(item, Prefilled)
+    )
     assert step.cached == held
     assert model.usage()[1] == held
     assert model.warm(laid("a")) == model.count(laid("a"))

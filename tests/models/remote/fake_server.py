@@ -19,7 +19,9 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.mode = "continue"
-        """continue (vLLM), prefill (llama.cpp, Ollama), closed (a reply always begins anew), strict (refuses unknown fields)."""
+        """continue (vLLM), prefill (llama.cpp, Ollama), closed (a reply always begins anew), strict (refuses unknown
+        fields).
+        """
         self.top = 20
         """Most top_logprobs; 0: the field is ignored and nothing comes."""
         self.chosen_only = False
@@ -37,7 +39,9 @@ class FakeServer:
         """Break the connection after so many events, once."""
         self.usage = True
         self.stream_usage = True
-        """Whether a stream ends with token counts, if they are asked for; llama-cpp-python gives them outside a stream only."""
+        """Whether a stream ends with token counts, if they are asked for; llama-cpp-python gives them outside a stream
+        only.
+        """
         self.per_request = 99
         self.asked: list[dict[str, Any]] = []
         self.written = 0
@@ -111,10 +115,23 @@ def handler(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             if not body.get("logprobs") or not fake.top:
                 return {}
             k = 1 if fake.chosen_only else body["top_logprobs"]
-            return {"logprobs": {"content": [{**fake.tops(t, k)[0], "top_logprobs": [] if fake.chosen_only else fake.tops(t, k)} for t in tokens]}}
+            return {
+                "logprobs": {
+                    "content": [
+                        {**fake.tops(t, k)[0], "top_logprobs": [] if fake.chosen_only else fake.tops(t, k)}
+                        for t in tokens
+                    ]
+                }
+            }
 
         def _usage(self, made: int) -> dict[str, Any]:
-            return {"usage": {"prompt_tokens": 40, "completion_tokens": made, "prompt_tokens_details": {"cached_tokens": 30}}}
+            return {
+                "usage": {
+                    "prompt_tokens": 40,
+                    "completion_tokens": made,
+                    "prompt_tokens_details": {"cached_tokens": 30},
+                }
+            }
 
         def _stream(self, body: dict[str, Any]) -> None:
             self.send_response(200)
@@ -149,7 +166,12 @@ def handler(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             more: dict[str, Any] = {}
             if fake.prompt_logprobs and "prompt_logprobs" in body:
                 words = body["messages"][-1]["content"].split(" ")
-                more = {"prompt_logprobs": [None, *({"7": {"logprob": -float(len(w)), "decoded_token": " " + w}} for w in words[1:])]}
+                more = {
+                    "prompt_logprobs": [
+                        None,
+                        *({"7": {"logprob": -float(len(w)), "decoded_token": " " + w}} for w in words[1:]),
+                    ]
+                }
             self._json(200, {"choices": [choice] * n, **more, **(self._usage(len(tokens) * n) if fake.usage else {})})
 
         def _json(self, status: int, body: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The ways in which a model server may answer badly: one table, used by every test that asks what then happens.
 
-Each mode writes a raw answer. "text": the reply must nevertheless be an answer, and a bounded one; "sentence": it must be a ServerError;
-"either": what matters is only that it ends.
+Each mode writes a raw answer. "text": the reply must nevertheless be an answer, and a bounded one; "sentence": it must
+be a ServerError; "either": what matters is only that it ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 Blocks = Iterable[bytes]
 FAR = 3_000
-"""Blocks that stand for endless ones; together with their lengths far beyond every bound, and an end if a bound is missing."""
+"""Blocks that stand for endless ones; together with their lengths far beyond every bound, and an end if a bound is
+missing.
+"""
 
 
 class Mode(NamedTuple):
@@ -51,7 +53,9 @@ def both(value: Any, outcome: str = "sentence") -> Mode:
     return Mode(lambda: [event(value), END], lambda: [_bytes(value)], outcome)
 
 
-def raw(*blocks: bytes, outcome: str = "sentence", status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Mode:
+def raw(
+    *blocks: bytes, outcome: str = "sentence", status: int = 200, headers: tuple[tuple[str, str], ...] = ()
+) -> Mode:
     """The same bytes for both."""
     return Mode(lambda: blocks, lambda: blocks, outcome, status, headers)
 
@@ -71,7 +75,12 @@ def slow(block: bytes, first: bytes = b"") -> Mode:
 
 
 def figures(logprob: Any, top: Any = None, **more: Any) -> dict[str, Any]:
-    item = {"token": " Paris", "logprob": logprob, "top_logprobs": [{"token": " Paris", "logprob": logprob}] if top is None else top, **more}
+    item = {
+        "token": " Paris",
+        "logprob": logprob,
+        "top_logprobs": [{"token": " Paris", "logprob": logprob}] if top is None else top,
+        **more,
+    }
     return said(" Paris", None, logprobs={"content": [item]})
 
 
@@ -110,13 +119,17 @@ MODES: dict[str, Mode] = {
     "likeliest tokens are an object": both(figures(-0.1, {"a": -1})),
     "bytes beyond 255": both(figures(-0.1, bytes=[80, 999])),
     "bytes are words": both(figures(-0.1, bytes=["P"])),
-    "figures of other tokens": both(said(" Paris", None, logprobs={"content": [{"token": " Rome", "logprob": -0.1, "top_logprobs": []}]}), "text"),
+    "figures of other tokens": both(
+        said(" Paris", None, logprobs={"content": [{"token": " Rome", "logprob": -0.1, "top_logprobs": []}]}), "text"
+    ),
     "half characters": both(HALVES, "text"),
     "usage is a string": both({**said(), "usage": "much"}),
     "usage counts in words": both({**said(), "usage": {"prompt_tokens": "many"}}),
     "usage is negative": both({**said(), "usage": {"prompt_tokens": -5, "completion_tokens": -1}}),
     "usage is huge": both(b'{"choices":[],"usage":{"prompt_tokens":1' + b"0" * 5000 + b"}}"),
-    "missing fields": Mode(lambda: [event({}), event({"choices": [{}]}), b"data: [DONE]\n\n"], lambda: [b"{}"], "either"),
+    "missing fields": Mode(
+        lambda: [event({}), event({"choices": [{}]}), b"data: [DONE]\n\n"], lambda: [b"{}"], "either"
+    ),
     "an error without words": both({"error": {"code": "x", "message": None}}),
     # text
     "deep nesting": both(_nested(100_000)),
@@ -130,10 +143,14 @@ MODES: dict[str, Mode] = {
     "endless comments": endless(b": wait\n\n" * 1000),
     "endless empty lines": endless(b"\n" * 10_000),
     "endless words": endless(event(said(" word")) * 20, "either"),
-    "endless thoughts": endless(event({"choices": [{"delta": {"content": "", "reasoning_content": "hm"}}]}) * 20, "either"),
+    "endless thoughts": endless(
+        event({"choices": [{"delta": {"content": "", "reasoning_content": "hm"}}]}) * 20, "either"
+    ),
     "endless events without words": endless(event({"choices": []}) * 20),
     "one event with a novel": both(said("word " * 40_000), "text"),
-    "the same event again and again": Mode(lambda: chain(repeat(event(said(" a", "stop")), 50), [END]), lambda: [_bytes(said(" a", "stop"))], "text"),
+    "the same event again and again": Mode(
+        lambda: chain(repeat(event(said(" a", "stop")), 50), [END]), lambda: [_bytes(said(" a", "stop"))], "text"
+    ),
     # time
     "a slow drip": slow(b"x"),
     "a slow drip of comments": slow(b": wait\n\n"),

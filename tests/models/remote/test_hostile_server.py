@@ -1,4 +1,6 @@
-"""A server that answers badly, in every way of hostile_server.MODES, whatever it is asked: a sentence or a bounded answer, in time."""
+"""A server that answers badly, in every way of hostile_server.MODES, whatever it is asked: a sentence or a bounded
+answer, in time.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def connect(fake: FakeServer, timeout: float = 0.5) -> ServerModel:
 
 
 def streamed(model: ServerModel, cancel: Cancel) -> str:
-    tokens = [item for item in model.stream(ASKED, want=SURE, max_tokens=LIMIT, cancel=cancel) if isinstance(item, Token)]
+    tokens = [
+        item for item in model.stream(ASKED, want=SURE, max_tokens=LIMIT, cancel=cancel) if isinstance(item, Token)
+    ]
     assert len(tokens) <= LIMIT + 1
     return "".join(token.text for token in tokens)
 
@@ -99,7 +103,10 @@ WINDOWS: list[Any] = ["x", -5, 10**30, [1], {"n_ctx": "x"}]
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_a_window_that_cannot_be_is_not_believed(fake: FakeServer, window: Any) -> None:
-    fake.about, fake.props = {"max_model_len": window, "meta": window}, {"default_generation_settings": {"n_ctx": window}}
+    fake.about, fake.props = (
+        {"max_model_len": window, "meta": window},
+        {"default_generation_settings": {"n_ctx": window}},
+    )
     assert connect(fake).window == 4096
     fake.about, fake.props = {"meta": "x"}, {"default_generation_settings": "x"}
     assert connect(fake).window == 4096
@@ -125,7 +132,9 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_a_time_limit_ends_a_flood_within_a_second(fake: FakeServer, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_ends_a_flood_within_a_second(
+    fake: FakeServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = connect(fake, timeout=60)
     fake.hostile = answer(FLOODS[name])
     far = exchange.Bounds(line=1 << 40, noise=1 << 40, comments=True)

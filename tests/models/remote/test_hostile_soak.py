@@ -1,6 +1,8 @@
-"""Every bad answer of a server at the whole program: `mindchat ask` in a process of its own, at connect and at the question. Outside the default run.
+"""Every bad answer of a server at the whole program: `mindchat ask` in a process of its own, at connect and at the
+question. Outside the default run.
 
-Prints one line: how many ended as a sentence with a hint, how many as an answer, how many unexpectedly, and the slowest.
+Prints one line: how many ended as a sentence with a hint, how many as an answer, how many unexpectedly, and the
+slowest.
 """
 
 from __future__ import annotations
@@ -26,7 +28,20 @@ pytestmark = pytest.mark.soak
 Writer = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
 SECONDS = 20.0
 """--timeout of each question."""
-COMMAND = (sys.executable, "-m", "mindchat", "ask", "Where is Paris?", "--json", "--model", "served", "--timeout", f"{SECONDS:g}", "--policy", "none")
+COMMAND = (
+    sys.executable,
+    "-m",
+    "mindchat",
+    "ask",
+    "Where is Paris?",
+    "--json",
+    "--model",
+    "served",
+    "--timeout",
+    f"{SECONDS:g}",
+    "--policy",
+    "none",
+)
 
 
 def ask(url: str, folder: Path) -> tuple[dict[str, Any], float]:
@@ -39,7 +54,9 @@ def ask(url: str, folder: Path) -> tuple[dict[str, Any], float]:
         "NO_PROXY": "127.0.0.1",
     }
     began = time.monotonic()
-    found = subprocess.run(COMMAND, capture_output=True, cwd=folder, env={**os.environ, **own}, timeout=120, check=False)
+    found = subprocess.run(
+        COMMAND, capture_output=True, cwd=folder, env={**os.environ, **own}, timeout=120, check=False
+    )
     return dict(json.loads(found.stdout.decode() or "{}")), time.monotonic() - began
 
 
@@ -63,7 +80,9 @@ def kind_of(told: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("when", ["connect", "question"])
-def test_every_mode_ends_as_a_sentence_or_an_answer(when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_mode_ends_as_a_sentence_or_an_answer(
+    when: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows: list[tuple[str, str, float]] = []
     for at, (name, mode) in enumerate(MODES.items()):
         served, folder = Served(), tmp_path / str(at)

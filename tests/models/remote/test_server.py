@@ -11,13 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindchat.config import ModelSection, ServerSection
-from mindchat.errors import CapabilityError, ConfigError, DeadlineError, Interrupted, ModelMissingError, ServerError, WindowError
+from mindchat.errors import (
+    CapabilityError,
+    ConfigError,
+    DeadlineError,
+    Interrupted,
+    ModelMissingError,
+    ServerError,
+    WindowError,
+)
 from mindchat.models.remote import http_client
 from mindchat.models.remote.capabilities import address_of, key_of
 from mindchat.models.remote.replies import Assembler, Echo, Scored, entropy_bounds, scored_of
 from mindchat.models.remote.server import ServerModel
 from mindchat.ports import Cancel, Model
-from mindchat.values import Draft, Finish, Finished, Kept, Message, Prefilled, Prompt, Signal, Span, StreamItem, Text, Token
+from mindchat.values import (
+    Draft,
+    Finish,
+    Finished,
+    Kept,
+    Message,
+    Prefilled,
+    Prompt,
+    Signal,
+    Span,
+    StreamItem,
+    Text,
+    Token,
+)
 
 from .fake_server import FakeServer, Served
 
@@ -79,7 +100,12 @@ def test_everything_is_found_out_at_connect(fake: FakeServer) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "top", "found"),
-    [("prefill", 20, ("continue", 20)), ("closed", 20, ("instruct", 20)), ("strict", 5, ("instruct", 5)), ("continue", 0, ("continue", 20))],
+    [
+        ("prefill", 20, ("continue", 20)),
+        ("closed", 20, ("instruct", 20)),
+        ("strict", 5, ("instruct", 5)),
+        ("continue", 0, ("continue", 20)),
+    ],
 )
 def test_a_server_that_can_less_is_known_for_it(fake: FakeServer, mode: str, top: int, found: tuple[str, int]) -> None:
     fake.mode, fake.top = mode, top
@@ -190,9 +216,17 @@ def test_documents_cannot_speak_as_the_template(fake: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "text"), [((" Vienna",), "Fritz Lang was born in"), (("Lang w",), "Fritz "), ((".",), "Fritz Lang was born in Vienna"), (("zzz",), None)]
+    ("stop", "text"),
+    [
+        ((" Vienna",), "Fritz Lang was born in"),
+        (("Lang w",), "Fritz "),
+        ((".",), "Fritz Lang was born in Vienna"),
+        (("zzz",), None),
+    ],
 )
-def test_stop_strings_close_the_connection_and_are_in_no_token(fake: FakeServer, stop: tuple[str, ...], text: str | None) -> None:
+def test_stop_strings_close_the_connection_and_are_in_no_token(
+    fake: FakeServer, stop: tuple[str, ...], text: str | None
+) -> None:
     items = run(connect(fake), stop=stop)
     assert text_of(items) == (text or "Fritz Lang was born in Vienna.")
     assert items[-1] == Finished(Finish.STOP if text else Finish.EOS)
@@ -296,7 +330,12 @@ def test_between_two_attempts_the_token_is_looked_at() -> None:
     cancel.set()
     with pytest.raises(Interrupted):
         http_client._pause(60.0, cancel)
-    assert (http_client._seconds("2"), http_client._seconds("900"), http_client._seconds("Wed, 21 Oct"), http_client._seconds("")) == (
+    assert (
+        http_client._seconds("2"),
+        http_client._seconds("900"),
+        http_client._seconds("Wed, 21 Oct"),
+        http_client._seconds(""),
+    ) == (
         2.0,
         http_client.LONGEST_WAIT,
         0.0,
@@ -320,7 +359,11 @@ def test_samples_are_asked_for_until_there_are_enough(fake: FakeServer) -> None:
 def test_options_are_scored_exactly_where_the_prompt_is(fake: FakeServer) -> None:
     fake.prompt_logprobs = True
     choices = connect(fake).choose(asked(prefill="Answer:"), [" yes", " Fritz Lang", ""])
-    assert [(c.option, c.logprob, c.tokens) for c in choices] == [(" yes", -3.0, 1), (" Fritz Lang", -9.0, 2), ("", 0.0, 0)]
+    assert [(c.option, c.logprob, c.tokens) for c in choices] == [
+        (" yes", -3.0, 1),
+        (" Fritz Lang", -9.0, 2),
+        ("", 0.0, 0),
+    ]
 
 
 def test_options_are_walked_along_where_a_turn_can_be_continued(fake: FakeServer) -> None:
@@ -397,11 +440,23 @@ def test_the_bounds_meet_when_nothing_is_left() -> None:
 def test_both_forms_of_log_probabilities_are_read() -> None:
     listed = {
         "logprobs": {
-            "content": [{"token": "a", "logprob": -9999.0, "top_logprobs": [{"token": "b", "logprob": None}, {"token": "c", "logprob": 0.5}]}]
+            "content": [
+                {
+                    "token": "a",
+                    "logprob": -9999.0,
+                    "top_logprobs": [{"token": "b", "logprob": None}, {"token": "c", "logprob": 0.5}],
+                }
+            ]
         }
     }
     assert scored_of(listed) == [Scored("a", -9999.0, (("c", 0.0), ("b", -1e4)))]
-    parallel = {"logprobs": {"tokens": ["a", "b"], "token_logprobs": [-1.0, None], "top_logprobs": [{"x": -2.0, "a": -1.0}, None]}}
+    parallel = {
+        "logprobs": {
+            "tokens": ["a", "b"],
+            "token_logprobs": [-1.0, None],
+            "top_logprobs": [{"x": -2.0, "a": -1.0}, None],
+        }
+    }
     assert scored_of(parallel) == [Scored("a", -1.0, (("a", -1.0), ("x", -2.0))), Scored("b", -1e4)]
     assert scored_of({"logprobs": None}) == []
 
@@ -414,7 +469,12 @@ def assembled(*events: tuple[str, list[Scored]]) -> list[Token]:
 def test_text_and_figures_are_brought_together() -> None:
     a, b = Scored("Pa", -1.0), Scored("ris", -2.0)
     expected = [("Pa", -1.0), ("ris", -2.0)]
-    for events in ([("Paris", [a, b])], [("Pa", [a]), ("ris", [b])], [("", [a]), ("Paris", [b])], [("P", [a]), ("aris", [b])]):
+    for events in (
+        [("Paris", [a, b])],
+        [("Pa", [a]), ("ris", [b])],
+        [("", [a]), ("Paris", [b])],
+        [("P", [a]), ("aris", [b])],
+    ):
         assert [(t.text, t.logprob) for t in assembled(*events)] == expected
     assert [(t.text, t.logprob) for t in assembled(("Rome", [a]))] == [("Rome", -1.0)]
     assert [(t.text, t.logprob) for t in assembled(("Pa", [a]), ("", [Scored("<|im_end|>", -0.1)]))] == [("Pa", -1.0)]
@@ -433,7 +493,14 @@ def test_what_a_terminal_would_obey_never_comes_through() -> None:
 
 @pytest.mark.parametrize(
     ("said", "left"),
-    [("Answer: Paris", " Paris"), (" Answer: Paris", " Paris"), ("Paris", "Paris"), ("Ans", "Ans"), ("Answer:", ""), ("Answers", "Answers")],
+    [
+        ("Answer: Paris", " Paris"),
+        (" Answer: Paris", " Paris"),
+        ("Paris", "Paris"),
+        ("Ans", "Ans"),
+        ("Answer:", ""),
+        ("Answers", "Answers"),
+    ],
 )
 def test_an_echo_is_cut_off(said: str, left: str) -> None:
     for size in (1, 3, 99):
@@ -452,7 +519,9 @@ def test_a_turn_runs_on_a_server_and_mind_says_what_is_missing(fake: FakeServer)
     from ...fakes import KeywordRetriever, engine, of
 
     fake.about, fake.reply = {"max_model_len": 8192}, [" So", " the", " answer", " is", " Vienna", "."]
-    events = list(engine(connect(fake), "engine.policy=flare", retriever=KeywordRetriever()).run("Where was Fritz Lang born?"))
+    events = list(
+        engine(connect(fake), "engine.policy=flare", retriever=KeywordRetriever()).run("Where was Fritz Lang born?")
+    )
     assert isinstance(events[-1], AnswerReady), events[-1]
     assert "Vienna" in events[-1].answer.text
     assert events[-1].answer.verdict == "sourced"
@@ -464,7 +533,17 @@ def test_a_turn_runs_on_a_server_and_mind_says_what_is_missing(fake: FakeServer)
 
 
 @pytest.mark.parametrize(
-    "key", ["schlüssel-secret", "secret\nkey", "secret key", "secret\x00key", "secret\x7f", "“secret”", "秘密-secret", "secret\r\nX-Evil: 1"]
+    "key",
+    [
+        "schlüssel-secret",
+        "secret\nkey",
+        "secret key",
+        "secret\x00key",
+        "secret\x7f",
+        "“secret”",
+        "秘密-secret",
+        "secret\r\nX-Evil: 1",
+    ],
 )
 def test_a_key_that_no_header_can_carry_is_a_sentence_without_the_key(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -482,7 +561,9 @@ def test_white_space_around_a_key_is_not_part_of_it(around: str) -> None:
 
 @pytest.mark.parametrize("trouble", ["nobody", "refuses", "nonsense", "breaks", "unknown model"])
 @pytest.mark.parametrize("credentials", ["ada:hunter2@", "hunter2@", "ada:hunter2%21@"])
-def test_no_error_of_a_server_repeats_the_credentials_of_its_address(fake: FakeServer, trouble: str, credentials: str) -> None:
+def test_no_error_of_a_server_repeats_the_credentials_of_its_address(
+    fake: FakeServer, trouble: str, credentials: str
+) -> None:
     url = fake.url.replace("://", f"://{credentials}")
     fake.ids = ["served"]
     if trouble == "nobody":

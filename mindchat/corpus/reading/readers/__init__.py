@@ -1,8 +1,8 @@
 """One reader a format, found by the file's suffix.
 
-Owns: the table, and the base that readers share. Does not own: which files are read (walk), passages' size (chunk).
-A reader yields documents with their structure: stretches with page and heading, which the chunker refines, or None for plain text.
-Entries are "module:Class"; a reader's library is imported when the first file of its kind is read.
+Owns: the table, and the base that readers share. Does not own: which files are read (walk), passages' size (chunk). A
+reader yields documents with their structure: stretches with page and heading, which the chunker refines, or None for
+plain text. Entries are "module:Class"; a reader's library is imported when the first file of its kind is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ READERS = Table(
     "mindchat.readers",
     {
         **dict.fromkeys((".txt", ".text", ".log", ".tex", ".org", ".adoc", ".srt", ".vtt"), _TEXT),
-        **dict.fromkeys((".md", ".markdown", ".mdown", ".mkd"), "mindchat.corpus.reading.readers.markdown:MarkdownReader"),
+        **dict.fromkeys(
+            (".md", ".markdown", ".mdown", ".mkd"), "mindchat.corpus.reading.readers.markdown:MarkdownReader"
+        ),
         **dict.fromkeys((".jsonl", ".ndjson"), "mindchat.corpus.reading.readers.jsonl:JsonLinesReader"),
         **dict.fromkeys((".html", ".htm", ".xhtml"), "mindchat.corpus.reading.readers.html:HtmlReader"),
         **dict.fromkeys((".rst", ".rest"), "mindchat.corpus.reading.readers.rst:RstReader"),
@@ -60,16 +62,21 @@ class BaseReader:
     """Whether the file is read piece by piece, so that no size is too large."""
 
     simple = False
-    """Whether reading is plain decoding, safe in this process; other formats are read in a worker that can be killed."""
+    """Whether reading is plain decoding, safe in this process; other formats are read in a worker that can be killed.
+    """
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """See ports.Reader; `complain` is told of unreadable parts."""
         raise NotImplementedError
 
     def document(self, path: Path, title: str, text: str) -> Document:
         """A document of the whole file."""
         status = path.stat()
-        return Document(str(path), clean_line(title, 300) or title_of(path), text, mtime_ns=status.st_mtime_ns, size=status.st_size)
+        return Document(
+            str(path), clean_line(title, 300) or title_of(path), text, mtime_ns=status.st_mtime_ns, size=status.st_size
+        )
 
 
 def title_of(path: PurePath) -> str:

@@ -1,6 +1,7 @@
 """Formats that are zip files of XML: opened with care.
 
-Owns: refusing bombs, broken and encrypted archives; an XML parser that fetches and expands nothing. Does not own: the formats.
+Owns: refusing bombs, broken and encrypted archives; an XML parser that fetches and expands nothing. Does not own: the
+formats.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
-    """The archive, after looking at what it claims. zipfile never reads more of a member than the claim. Raises DocumentError."""
+    """The archive, after looking at what it claims. zipfile never reads more of a member than the claim. Raises
+    DocumentError.
+    """
     try:
         with open_regular(path) as file:
             start = file.read(8)
@@ -60,7 +63,9 @@ def parse_xml(data: bytes, name: str) -> Any:
     """The root element; no entity is expanded, nothing is fetched. Raises DocumentError."""
     from lxml import etree
 
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
+    )
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:

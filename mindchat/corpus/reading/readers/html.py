@@ -17,7 +17,9 @@ from mindchat.errors import DocumentError
 from mindchat.text.clean import clean_line
 from mindchat.values import Chunk, Document
 
-_CHARSET = re.compile(rb"""<(?:meta[^>]+charset\s*=\s*["']?|\?xml[^>]+encoding\s*=\s*["'])([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+_CHARSET = re.compile(
+    rb"""<(?:meta[^>]+charset\s*=\s*["']?|\?xml[^>]+encoding\s*=\s*["'])([A-Za-z0-9_.:-]+)""", re.IGNORECASE
+)
 _SILENT = {
     "audio", "button", "canvas", "form", "head", "iframe", "math", "nav", "noscript", "object", "script", "select", "style", "svg", "template",
     "video",
@@ -34,7 +36,9 @@ class HtmlReader(BaseReader):
 
     suffixes = frozenset({".html", ".htm", ".xhtml"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for a page without text."""
         script = Script()
         title = render(to_unicode(read_bytes(path), path.name), script)

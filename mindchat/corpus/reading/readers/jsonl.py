@@ -1,6 +1,7 @@
 """JSON lines: a corpus of {"id", "title", "text"} lines, or any objects.
 
-Owns: telling the two apart by the first line, and complaining about single lines. Does not own: the form of a corpus line (DESIGN.md, Glossary).
+Owns: telling the two apart by the first line, and complaining about single lines. Does not own: the form of a corpus
+line (DESIGN.md, Glossary).
 """
 
 from __future__ import annotations
@@ -31,8 +32,12 @@ class JsonLinesReader(BaseReader):
     whole = True
     streams = True
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
-        """A line that is no JSON object, or misses what the first line has, is reported by its number; the others go on."""
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+        """A line that is no JSON object, or misses what the first line has, is reported by its number; the others go
+        on.
+        """
         tell = complain or (lambda _: None)
         status = path.stat()
         corpus: bool | None = None
@@ -52,7 +57,9 @@ class JsonLinesReader(BaseReader):
                 continue
             seen.add(id_)
             good += 1
-            document = Document(f"{path}#{id_}", title, text, external_id=id_, mtime_ns=status.st_mtime_ns, size=status.st_size)
+            document = Document(
+                f"{path}#{id_}", title, text, external_id=id_, mtime_ns=status.st_mtime_ns, size=status.st_size
+            )
             yield document, (Chunk(0, len(text)),) if corpus else None
         if not good:
             raise DocumentError(f"{path.name}: has no line that can be read.")
@@ -115,4 +122,8 @@ def _any_line(row: dict[str, Any], number: int) -> tuple[str, str, str]:
     if not text.strip():
         raise ValueError(f"line {number}: holds no text")
     title = next((row[key] for key in ("title", "name", "subject") if isinstance(row.get(key), str)), f"line {number}")
-    return hashlib.sha1(f"{number}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16], clean_line(title, 300), text
+    return (
+        hashlib.sha1(f"{number}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:16],
+        clean_line(title, 300),
+        text,
+    )

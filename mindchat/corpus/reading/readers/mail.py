@@ -29,7 +29,9 @@ class MailReader(BaseReader):
 
     suffixes = frozenset({".eml"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for a file without headers."""
         message = email.message_from_bytes(read_bytes(path), policy=email.policy.default)
         if not message.keys():
@@ -44,7 +46,9 @@ class MailboxReader(BaseReader):
     suffixes = frozenset({".mbox"})
     streams = True
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """A message that cannot be read is complained about by its number."""
         tell, status, seen, number = complain or (lambda _: None), path.stat(), set[str](), 0
         box = mailbox.mbox(path, create=False)
@@ -62,7 +66,14 @@ class MailboxReader(BaseReader):
                 seen.add(id_)
                 message = email.message_from_bytes(raw, policy=email.policy.default)
                 title = _header(message, "Subject") or f"message {number}"
-                document = Document(f"{path}#{id_}", title, script.text(), external_id=id_, mtime_ns=status.st_mtime_ns, size=status.st_size)
+                document = Document(
+                    f"{path}#{id_}",
+                    title,
+                    script.text(),
+                    external_id=id_,
+                    mtime_ns=status.st_mtime_ns,
+                    size=status.st_size,
+                )
                 yield document, script.chunks()
         finally:
             box.close()

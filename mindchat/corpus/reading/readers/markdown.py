@@ -30,8 +30,12 @@ class MarkdownReader(BaseReader):
     suffixes = frozenset({".md", ".markdown", ".mdown", ".mkd"})
     simple = True
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
-        """Title: front matter, else the only heading of level 1, else the file's name: several such headings are sections beside each other."""
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+        """Title: front matter, else the only heading of level 1, else the file's name: several such headings are
+        sections beside each other.
+        """
         text = read_text(path)
         refuse_secrets(text, path.name)
         front = _FRONT.match(text, 0, 20_000)
@@ -66,11 +70,17 @@ def find_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
 
 
 def _could_be_heading(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith(("    ", "\t")) and not re.match(r" {0,3}(?:[-*+>|#=]|\d+[.)])", line)
+    return (
+        bool(line.strip())
+        and not line.startswith(("    ", "\t"))
+        and not re.match(r" {0,3}(?:[-*+>|#=]|\d+[.)])", line)
+    )
 
 
 def sections(text: str, headings: Sequence[tuple[int, int, str]], start: int, title: str) -> list[Chunk]:
-    """Stretches from heading to heading, each with its path; a heading that is the document's title is left out of the path."""
+    """Stretches from heading to heading, each with its path; a heading that is the document's title is left out of the
+    path.
+    """
     found = [Chunk(start, headings[0][0] if headings else len(text))]
     path: list[tuple[int, str]] = []
     for number, (at, level, words) in enumerate(headings):

@@ -1,6 +1,7 @@
 """Word and OpenDocument texts, and EPUB books.
 
-Owns: their blocks, headings and titles. Does not own: opening the archive (archive), Word's XML (python-docx), pages of a book (html).
+Owns: their blocks, headings and titles. Does not own: opening the archive (archive), Word's XML (python-docx), pages of
+a book (html).
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class DocxReader(BaseReader):
 
     suffixes = frozenset({".docx"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for encrypted and broken files."""
         open_archive(path).close()
         import docx
@@ -84,13 +87,21 @@ class OdtReader(BaseReader):
 
     suffixes = frozenset({".odt"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for encrypted and broken files."""
         with open_archive(path) as archive:
-            if "META-INF/manifest.xml" in archive.namelist() and b"encryption-data" in member(archive, "META-INF/manifest.xml"):
+            if "META-INF/manifest.xml" in archive.namelist() and b"encryption-data" in member(
+                archive, "META-INF/manifest.xml"
+            ):
                 raise DocumentError("is encrypted with a password")
             root = parse_xml(member(archive, "content.xml"), "content.xml")
-            title = _first(parse_xml(member(archive, "meta.xml"), "meta.xml"), "//dc:title") if "meta.xml" in archive.namelist() else ""
+            title = (
+                _first(parse_xml(member(archive, "meta.xml"), "meta.xml"), "//dc:title")
+                if "meta.xml" in archive.namelist()
+                else ""
+            )
         script = Script()
         for body in root.iterfind(".//office:text", _ODF):
             _open_text(body, script)
@@ -121,7 +132,10 @@ def _open_words(element: Any) -> str:
     coded = {text + "s": " ", text + "tab": "\t", text + "line-break": "\n"}
     parts = [element.text or ""]
     for child in element:
-        parts += [coded.get(child.tag, "") or ("" if child.tag == text + "note" else _open_words(child)), child.tail or ""]
+        parts += [
+            coded.get(child.tag, "") or ("" if child.tag == text + "note" else _open_words(child)),
+            child.tail or "",
+        ]
     return "".join(parts)
 
 
@@ -130,7 +144,9 @@ class EpubReader(BaseReader):
 
     suffixes = frozenset({".epub"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """A page that cannot be read is complained about; a book without any raises DocumentError."""
         script, tell = Script(), complain or (lambda _: None)
         with open_archive(path) as archive:
@@ -159,10 +175,17 @@ def _protected(archive: zipfile.ZipFile) -> set[str]:
 
 def _spine(package: Any, place: str) -> list[str]:
     """Archive names of the book's pages in reading order."""
-    items = {item.get("id"): item.get("href") for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")}
+    items = {
+        item.get("id"): item.get("href")
+        for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
+    }
     order = [str(ref) for ref in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']/@idref")]
     folder = posixpath.dirname(place)
-    return [posixpath.normpath(posixpath.join(folder, unquote(items[ref].partition("#")[0]))) for ref in order if items.get(ref)]
+    return [
+        posixpath.normpath(posixpath.join(folder, unquote(items[ref].partition("#")[0])))
+        for ref in order
+        if items.get(ref)
+    ]
 
 
 def _first(root: Any, expression: str) -> str:

@@ -27,7 +27,9 @@ class PdfReader(BaseReader):
 
     suffixes = frozenset({".pdf"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Encrypted, scanned, empty and broken files raise DocumentError; a single bad page is complained about."""
         pdf = _open(path)
         script, tell = Script(), complain or (lambda _: None)
@@ -45,7 +47,9 @@ class PdfReader(BaseReader):
             empty += not words.strip()
             script.block(_HYPHEN.sub("", words))
         if not script.text():
-            raise DocumentError("has no text layer (scanned?); run it through OCR first" if len(pdf.pages) else "has no pages")
+            raise DocumentError(
+                "has no text layer (scanned?); run it through OCR first" if len(pdf.pages) else "has no pages"
+            )
         if empty:
             tell(f"{empty:,} of {len(pdf.pages):,} pages have no text (pictures or scans)")
         yield self.document(path, _title(pdf) or title_of(path), script.text()), script.chunks()
@@ -64,11 +68,15 @@ def _open(path: Path) -> Any:
     except (DocumentError, MemoryError):
         raise
     except DependencyError as error:
-        raise DocumentError("is encrypted with AES; the package cryptography is needed to see whether it opens without a password") from error
+        raise DocumentError(
+            "is encrypted with AES; the package cryptography is needed to see whether it opens without a password"
+        ) from error
     except PyPdfError as error:
         raise DocumentError(f"is broken ({clean_line(str(error), 100)})") from error
     except Exception as error:
-        raise DocumentError(f"is broken or encrypted ({type(error).__name__}: {clean_line(str(error), 100)})") from error
+        raise DocumentError(
+            f"is broken or encrypted ({type(error).__name__}: {clean_line(str(error), 100)})"
+        ) from error
     return pdf
 
 

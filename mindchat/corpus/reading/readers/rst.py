@@ -27,7 +27,17 @@ _SETTINGS = {
     "smart_quotes": False,
     "doctitle_xform": False,
 }
-_BLOCKS = ("paragraph", "literal_block", "doctest_block", "line_block", "term", "field", "math_block", "caption", "attribution")
+_BLOCKS = (
+    "paragraph",
+    "literal_block",
+    "doctest_block",
+    "line_block",
+    "term",
+    "field",
+    "math_block",
+    "caption",
+    "attribution",
+)
 
 
 class RstReader(BaseReader):
@@ -35,7 +45,9 @@ class RstReader(BaseReader):
 
     suffixes = frozenset({".rst", ".rest"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError where docutils gives up."""
         from docutils.core import publish_doctree
 

@@ -62,4 +62,7 @@ class Script:
 
     def chunks(self) -> list[Chunk]:
         """Stretches of one page and heading path each."""
-        return [Chunk(start, end, page, heading) for (start, end), (page, heading) in zip(self._stretches, self._places, strict=True)]
+        return [
+            Chunk(start, end, page, heading)
+            for (start, end), (page, heading) in zip(self._stretches, self._places, strict=True)
+        ]

@@ -1,6 +1,7 @@
 """Excel workbooks: each row says its column names, as in a CSV file; each sheet is a heading.
 
-Owns: their form as text. Does not own: opening the archive (archive), Excel's XML (openpyxl). Formulas give the value that was stored with them.
+Owns: their form as text. Does not own: opening the archive (archive), Excel's XML (openpyxl). Formulas give the value
+that was stored with them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class WorkbookReader(BaseReader):
 
     suffixes = frozenset({".xlsx", ".xlsm"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for encrypted and broken files; a sheet that cannot be read is complained about."""
         open_archive(path).close()
         import openpyxl

@@ -26,7 +26,9 @@ class SlidesReader(BaseReader):
 
     suffixes = frozenset({".pptx"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for encrypted and broken files; a slide that cannot be read is complained about."""
         open_archive(path).close()
         import pptx

@@ -29,7 +29,9 @@ class TableReader(BaseReader):
 
     suffixes = frozenset({".csv", ".tsv", ".tab"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """A row that cannot be read is complained about by its number."""
         text, tell, script = read_text(path), complain or (lambda _: None), Script()
         csv.field_size_limit(_MAX_CELL)
@@ -71,7 +73,9 @@ class JsonReader(BaseReader):
 
     suffixes = frozenset({".json"})
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """Raises DocumentError for what is no JSON."""
         try:
             value = msgspec.json.decode(read_text(path))

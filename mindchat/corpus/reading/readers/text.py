@@ -31,7 +31,9 @@ class TextReader(BaseReader):
     suffixes = frozenset(suffix for suffix, target in READERS.own.items() if target.endswith(":TextReader"))
     simple = True
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """One document, structure left to the chunker."""
         text = read_text(path)
         refuse_secrets(text, path.name)
@@ -44,7 +46,9 @@ class CodeReader(BaseReader):
     suffixes = frozenset(suffix for suffix, target in READERS.own.items() if target.endswith(":CodeReader"))
     simple = True
 
-    def read(self, path: Path, *, complain: Complain | None = None) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
+    def read(
+        self, path: Path, *, complain: Complain | None = None
+    ) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
         """One document, structure left to the chunker."""
         text = read_text(path)
         refuse_secrets(text, path.name)

@@ -1,7 +1,7 @@
 """Question files: which formats are known, how one is recognised, and sampling.
 
-Owns: DATASETS (format name → "module:function"), load, sample. Does not own: the formats themselves (one small module each) or scoring.
-A file without gold answers is refused: scoring it would print zeros that mean nothing.
+Owns: DATASETS (format name → "module:function"), load, sample. Does not own: the formats themselves (one small module
+each) or scoring. A file without gold answers is refused: scoring it would print zeros that mean nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def _decode(body: bytes, path: Path, line: int, kind: Any) -> Any:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         where = f"{path}:{line}" if line else str(path)
-        raise UsageError(f"{where} is not valid JSON of questions: {error}.", "One JSON object a line, or one array of objects.") from error
+        raise UsageError(
+            f"{where} is not valid JSON of questions: {error}.", "One JSON object a line, or one array of objects."
+        ) from error
 
 
 def recognise(row: Mapping[str, Any], path: Path) -> str:
@@ -75,7 +77,9 @@ def recognise(row: Mapping[str, Any], path: Path) -> str:
 
 
 def load(path: Path, *, format: str = "auto") -> list[Item]:  # noqa: A002 - the word that users know
-    """All labelled questions of a file, in file order. Raises UsageError for unlabelled, empty or broken files and repeated ids."""
+    """All labelled questions of a file, in file order. Raises UsageError for unlabelled, empty or broken files and
+    repeated ids.
+    """
     rows = read_rows(path)
     if not rows:
         raise UsageError(f"{path} holds no question.", "Give a file with at least one.")
@@ -99,7 +103,9 @@ def _checked(items: list[Item], path: Path) -> list[Item]:
         if not item.example.question.strip():
             raise UsageError(f"{path}: question {item.example.id} is empty.", "Remove it.")
         if item.example.id in seen:
-            raise UsageError(f"{path}: the id {item.example.id} stands twice.", "Records are kept by id; make ids unique.")
+            raise UsageError(
+                f"{path}: the id {item.example.id} stands twice.", "Records are kept by id; make ids unique."
+            )
         seen.add(item.example.id)
     return items
 
@@ -108,14 +114,17 @@ def require_label(row: Mapping[str, Any], key: str, path: Path) -> Any:
     """row[key], or a clear refusal if this is a file without gold."""
     if row.get(key) is None:
         raise UsageError(
-            f"{path} has no gold answers (no {key!r} in the row {row.get('id') or row.get('_id') or row.get('qid') or ''!s}).",
+            f"{path} has no gold answers (no {key!r} in the row"
+            f" {row.get('id') or row.get('_id') or row.get('qid') or ''!s}).",
             "This looks like a test file whose answers are withheld; use the dev file.",
         )
     return row[key]
 
 
 def sample(items: Sequence[Item], n: int | None, seed: int) -> list[Item]:
-    """The first n of a seeded order that depends on id and seed only, so that a larger n extends a smaller one. None: all."""
+    """The first n of a seeded order that depends on id and seed only, so that a larger n extends a smaller one. None:
+    all.
+    """
     key = {item.example.id: hashlib.sha256(f"{seed}:{item.example.id}".encode()).digest() for item in items}
     ordered = sorted(items, key=lambda item: key[item.example.id])
     return ordered if n is None else ordered[:n]

@@ -1,6 +1,8 @@
-"""Official HotpotQA files (Yang et al. 2018), distractor and fullwiki: an array of {_id, question, answer, supporting_facts, context, type, level}.
+"""Official HotpotQA files (Yang et al. 2018), distractor and fullwiki: an array of {_id, question, answer,
+supporting_facts, context, type, level}.
 
-Owns: their reading. In the fullwiki files a gold paragraph may be missing from the context; its support is then matched by title.
+Owns: their reading. In the fullwiki files a gold paragraph may be missing from the context; its support is then matched
+by title.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def supports(facts: Sequence[Any], sources: Sequence[Source]) -> tuple[Support, 
 
 
 def sentences(facts: Sequence[Any], context: Sequence[Any], sources: Sequence[Source]) -> tuple[tuple[str, str], ...]:
-    """[[title, sentence number], …] as (pid or title, text), each once; a number past the paragraph's end (the files have some) has no text."""
+    """[[title, sentence number], …] as (pid or title, text), each once; a number past the paragraph's end (the files
+    have some) has no text.
+    """
     pids = {source.title: source.pid for source in reversed(sources)}
     texts = {clean_line(title): [clean_line(part) for part in parts] for title, parts in reversed(list(context))}
     found = []

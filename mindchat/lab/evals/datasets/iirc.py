@@ -1,7 +1,9 @@
-"""Official IIRC files (Ferguson et al. 2020): an array of articles {title, text, links, questions: [{question, answer, …}]}.
+"""Official IIRC files (Ferguson et al. 2020): an array of articles {title, text, links, questions: [{question, answer,
+…}]}.
 
-Owns: their reading. Answers are spans (a set), yes/no, or a value (its unit is not scored); questions whose answer is "none" are left out, as in
-DRAGIN and MIND. Linked articles stand in context_articles.json beside the file; without it a question's context is its main article alone.
+Owns: their reading. Answers are spans (a set), yes/no, or a value (its unit is not scored); questions whose answer is
+"none" are left out, as in DRAGIN and MIND. Linked articles stand in context_articles.json beside the file; without it a
+question's context is its main article alone.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def _answers(answer: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
 
 def _supporting(context: Sequence[Mapping[str, Any]], main: Source, sources: Sequence[Source]) -> tuple[Support, ...]:
     pids = {source.title.lower(): source.pid for source in sources}
-    titles = dict.fromkeys(main.title if piece["passage"] == "main" else clean_line(str(piece["passage"])) for piece in context)
+    titles = dict.fromkeys(
+        main.title if piece["passage"] == "main" else clean_line(str(piece["passage"])) for piece in context
+    )
     return tuple(Support(title, pids.get(title.lower())) for title in titles)
 
 
@@ -63,9 +67,13 @@ def _articles(path: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
     try:
-        return {title.lower(): text for title, text in msgspec.json.decode(file.read_bytes(), type=dict[str, str]).items()}
+        return {
+            title.lower(): text for title, text in msgspec.json.decode(file.read_bytes(), type=dict[str, str]).items()
+        }
     except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"{file} is not the article file of IIRC: {error}.", "Remove it, or restore the official one.") from error
+        raise UsageError(
+            f"{file} is not the article file of IIRC: {error}.", "Remove it, or restore the official one."
+        ) from error
 
 
 def _source(title: str, text: str) -> Source:

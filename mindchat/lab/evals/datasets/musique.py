@@ -1,7 +1,8 @@
-"""Official MuSiQue files (Trivedi et al. 2022), Answerable and Full: lines of {id, question, answer, answer_aliases, answerable, paragraphs, …}.
+"""Official MuSiQue files (Trivedi et al. 2022), Answerable and Full: lines of {id, question, answer, answer_aliases,
+answerable, paragraphs, …}.
 
-Owns: their reading. Unanswerable items of MuSiQue-Full stay, marked: only a refusal is right for them. Their ids repeat those of their answerable
-twin, so they get a suffix.
+Owns: their reading. Unanswerable items of MuSiQue-Full stay, marked: only a refusal is right for them. Their ids repeat
+those of their answerable twin, so they get a suffix.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
         by_number = {p["idx"]: source for p, source in zip(row["paragraphs"], sources, strict=True)}
         steps = tuple(_step(step, by_number) for step in row.get("question_decomposition") or ())
         marked = zip(row["paragraphs"], sources, strict=True)
-        supporting = tuple(Support(source.title, source.pid) for paragraph, source in marked if paragraph.get("is_supporting"))
+        supporting = tuple(
+            Support(source.title, source.pid) for paragraph, source in marked if paragraph.get("is_supporting")
+        )
         answerable = bool(row.get("answerable", True))
         hops = re.match(r"\d+hop", str(row["id"]))
         gold = Gold(

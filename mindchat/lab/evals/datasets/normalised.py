@@ -1,6 +1,7 @@
 """The project's own normalised format: one object a line with id, question, answers, type, context, dataset, meta.
 
-Owns: its reading, including the gold that stands in `meta` (evidences, decomposition). Does not own: where such files come from.
+Owns: its reading, including the gold that stands in `meta` (evidences, decomposition). Does not own: where such files
+come from.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
         if not answers:
             require_label({"id": row["id"]}, "answers", path)
         sources = tuple(Source(clean_line(c["title"]), clean(c["text"]), str(c["pid"])) for c in row["context"])
-        supporting = tuple(Support(source.title, source.pid) for source, c in zip(sources, row["context"], strict=True) if c.get("is_supporting"))
+        supporting = tuple(
+            Support(source.title, source.pid)
+            for source, c in zip(sources, row["context"], strict=True)
+            if c.get("is_supporting")
+        )
         dataset, kind, meta = str(row["dataset"]), str(row.get("type") or ""), row.get("meta") or {}
         facts = tuple((str(s), str(p), str(o)) for s, p, o in meta.get("evidences") or ())
         gold = Gold(
@@ -51,4 +56,6 @@ def _sentences(meta: Mapping[str, Any], supporting: tuple[Support, ...]) -> tupl
 def _steps(meta: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     """Single hops of MuSiQue; StrategyQA's decomposition is a list of bare questions and has no step answers."""
     steps = meta.get("decomposition") or ()
-    return tuple((str(s["question"]), str(s["answer"]), str(s.get("support_pid") or "")) for s in steps if isinstance(s, Mapping))
+    return tuple(
+        (str(s["question"]), str(s["answer"]), str(s.get("support_pid") or "")) for s in steps if isinstance(s, Mapping)
+    )

@@ -1,7 +1,8 @@
-"""Any JSONL of questions, the bundled demo's included: {question, answers | answer} with optional id, type, dataset, context, supporting.
+"""Any JSONL of questions, the bundled demo's included: {question, answers | answer} with optional id, type, dataset,
+context, supporting.
 
-Owns: its reading. `answers` may be a string, a list of alternatives, a number or a truth value; `supporting` lists passage ids or titles; `context`
-lists {title, text} or plain strings.
+Owns: its reading. `answers` may be a string, a list of alternatives, a number or a truth value; `supporting` lists
+passage ids or titles; `context` lists {title, text} or plain strings.
 """
 
 from __future__ import annotations
@@ -23,10 +24,18 @@ def load(rows: Sequence[Mapping[str, Any]], path: Path) -> Iterator[Item]:
             require_label({"id": row.get("id", number)}, "answers", path)
         pieces = row.get("context") or ()
         sources = tuple(_source(piece, n) for n, piece in enumerate(pieces, 1))
-        marked = [s.pid for s, piece in zip(sources, pieces, strict=True) if isinstance(piece, Mapping) and piece.get("is_supporting")]
-        supporting = tuple(Support(str(name), str(name)) for name in dict.fromkeys([*map(str, row.get("supporting") or ()), *marked]))
+        marked = [
+            s.pid
+            for s, piece in zip(sources, pieces, strict=True)
+            if isinstance(piece, Mapping) and piece.get("is_supporting")
+        ]
+        supporting = tuple(
+            Support(str(name), str(name)) for name in dict.fromkeys([*map(str, row.get("supporting") or ()), *marked])
+        )
         dataset = str(row.get("dataset") or (path.parent.name if path.stem == "questions" else path.stem))
-        gold = Gold(answers, str(row.get("type") or ""), supporting=supporting, answerable=bool(row.get("answerable", True)))
+        gold = Gold(
+            answers, str(row.get("type") or ""), supporting=supporting, answerable=bool(row.get("answerable", True))
+        )
         yield Item(Example(str(row.get("id", number)), dataset, clean_line(str(row["question"])), sources), gold)
 
 

@@ -1,7 +1,9 @@
-"""Official StrategyQA files (Geva et al. 2021): an array of {qid, term, question, answer, facts, decomposition, evidence}.
+"""Official StrategyQA files (Geva et al. 2021): an array of {qid, term, question, answer, facts, decomposition,
+evidence}.
 
-Owns: their reading. `evidence` holds, per annotator and step, paragraph ids or the words "operation" and "no_evidence"; the paragraphs stand in
-strategyqa_*_paragraphs.json beside the file. Without it questions have no context of their own and need --open.
+Owns: their reading. `evidence` holds, per annotator and step, paragraph ids or the words "operation" and "no_evidence";
+the paragraphs stand in strategyqa_*_paragraphs.json beside the file. Without it questions have no context of their own
+and need --open.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def _paragraphs(path: Path) -> dict[str, Mapping[str, Any]]:
         try:
             found.update(msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, Any]]))
         except (OSError, msgspec.DecodeError) as error:
-            raise UsageError(f"{file} is not a paragraph file: {error}.", "Remove it, or restore the official one.") from error
+            raise UsageError(
+                f"{file} is not a paragraph file: {error}.", "Remove it, or restore the official one."
+            ) from error
     return found
 
 

@@ -1,6 +1,8 @@
-"""Official 2WikiMultihopQA files (Ho et al. 2020, v1.1): HotpotQA's shape with evidences, answer_id and, beside the file, id_aliases.json.
+"""Official 2WikiMultihopQA files (Ho et al. 2020, v1.1): HotpotQA's shape with evidences, answer_id and, beside the
+file, id_aliases.json.
 
-Owns: their reading. The official scorer accepts aliases and demonyms of `answer_id`; without id_aliases.json only the answer itself counts.
+Owns: their reading. The official scorer accepts aliases and demonyms of `answer_id`; without id_aliases.json only the
+answer itself counts.
 """
 
 from __future__ import annotations

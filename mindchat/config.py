@@ -115,7 +115,7 @@ class LayoutSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
     repeat: Annotated[int, Meta(ge=0, le=10)] | Literal["auto"] = 1
     role: str = "user"
     as_: Literal["same", "reverse", "shuffle", "paraphrase", "summary", "core"] = field(default="same", name="as")
-    order: Literal["paper", "docs_first"] = "paper"
+    order: Literal["paper", "docs_first", "question_last"] = "question_last"
     cot: bool = False
     reasoning: Literal["once", "hop", "sentence"] = "once"
     auto_entropy: Weight = 0.5

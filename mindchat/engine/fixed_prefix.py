@@ -24,15 +24,17 @@ _HOPS = (
     TurnState(0, "Who?", passages=(_PASSAGE,)),
     TurnState(0, "Who?", facts=(_FACT,)),
 )
+_PAST = (("Who came before?", "Nobody"),)
 
 
 def openings(parts: Parts) -> tuple[Prompt, ...]:
     """First prompts of a turn, as different from each other as they can be: with and without documents and memory, for
-    two questions.
+    two questions, with and without history.
     """
     if parts.policy.reasons:
         return tuple(parts.policy.lay(parts.composer.reasoning(hop, (), ())) for hop in _HOPS)
-    return tuple(parts.composer.answer(hop, 0, ()) for hop in _HOPS)
+    plain = (parts.composer.answer(hop, 0, ()) for hop in _HOPS)
+    return (*plain, parts.composer.answer(_HOPS[0], 0, _PAST))
 
 
 def read_ahead(parts: Parts, cancel: Cancel = NEVER) -> int:

@@ -35,7 +35,9 @@ def shared(model: ScriptedModel, prompts: tuple[Prompt, ...]) -> str:
     return texts[0][: (*same, False).index(False)]
 
 
-@pytest.mark.parametrize("layout", ["layout.order=paper", "layout.order=docs_first", "layout.role=assistant"])
+@pytest.mark.parametrize(
+    "layout", ["layout.order=paper", "layout.order=docs_first", "layout.order=question_last", "layout.role=assistant"]
+)
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_every_first_prompt_begins_with_it(policy: str, layout: str) -> None:
     model = Reading(TAPE, provides=ALL)

@@ -20,12 +20,12 @@ from .conftest import passages, printed
 
 HOP = TurnState(0, "Who was it?", passages=passages(3))
 ROLES = ("user", "assistant")
-ORDERS = ("paper", "docs_first")
+ORDERS = ("paper", "docs_first", "question_last")
 THOUGHT = Draft(" It was him.", (Token(0, 5, " It was"), Token(1, 6, " him.")))
 
 
 def composer(role: str = "user", *assignments: str) -> Any:
-    config = load_config(environ={}, assignments=(f"layout.role={role}", *assignments)).config
+    config = load_config(environ={}, assignments=(f"layout.role={role}", "layout.order=paper", *assignments)).config
     return UserRole(config) if role == "user" else AssistantRole(config)
 
 
@@ -78,6 +78,24 @@ def test_documents_first(role: str, same_as: Callable[[str, Prompt], None]) -> N
     )
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_the_question_last(role: str, same_as: Callable[[str, Prompt], None]) -> None:
+    laid = composer(role, "layout.order=question_last")
+    same_as(f"question-last-{role}", laid.answer(HOP, 1, [("Who came before?", "Nobody.")]))
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("copies", [0, 1, 3])
+def test_the_question_stands_once_and_last(role: str, copies: int) -> None:
+    laid = composer(role, "layout.order=question_last")
+    for prompt in (laid.answer(HOP, copies, ()), laid.think(HOP, copies, ()), laid.full(HOP, copies, ())):
+        system, *turns, _ = prompt.messages
+        assert system.role == "system"
+        assert sum(message.text.count("Who was it?") for message in turns) == 1
+        asked = next(message for message in turns if "Who was it?" in message.text)
+        assert asked.text.endswith("Question: Who was it?")
+
+
 def test_everything_at_once(same_as: Callable[[str, Prompt], None]) -> None:
     hop = replace(HOP, facts=(Fact("f1", "it", "was", "him", 1.0),), accepted="It was him. ")
     same_as("memory-notes-history", composer().answer(hop, 1, [("Who came before?", "Nobody")]))
@@ -115,7 +133,7 @@ def test_each_passage_stands_exactly_once_a_copy(
     assert all(sorted(copy) == sorted(p.id for p in hop.passages) for copy in copies_of(prompt))
     for passage in hop.passages:
         assert text(prompt).count(passage.text) == copies
-    assert text(prompt).count("Question: Who was it?") == max(copies, 1)
+    assert text(prompt).count("Question: Who was it?") == (1 if order == "question_last" else max(copies, 1))
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -96,7 +96,7 @@ class Layout:
     """The answer prompt over sources in a given order."""
 
     def __init__(self, role: str) -> None:
-        config = change(Config(), "layout.role", role)
+        config = change(change(Config(), "layout.role", role), "layout.order", "paper")
         self._composer = UserRole(config) if role == "user" else AssistantRole(config)
 
     def prompt(self, question: str, sources: Sequence[Source], repeat: int) -> Prompt:

@@ -4,8 +4,10 @@ Owns: the order of question, documents, memory and notes in a copy, and of the m
 (wording), passages (blocks).
 Source: CoRe Tables 4 (assistant role), 11 (user role), 7 (chain of thought); Appendix E for the reasoning prompt, which
 repeats the passages with the reasoning so far if layout.reasoning asks for it (the paper prints no template for it:
-this one is ours). With layout.order = "docs_first", a deviation, the documents stand before the conversation and the
-question, so that a later question over them starts from what is computed already.
+this one is ours). layout.order = "docs_first", a deviation: the documents stand before the conversation and the
+question, so that a later question over them starts from what is computed already. layout.order = "question_last", ours:
+the instruction is the system's message, the copies of the documents follow each other, the question stands once, at the
+end, where a small model reads it best.
 """
 
 from __future__ import annotations
@@ -32,13 +34,19 @@ class _Words(Struct, frozen=True):
 
     instruction: str
     bare: str
+    system: str
+    """The instruction of order = question_last."""
+    bare_system: str
+    """The same without documents."""
     now: str
     prefill: str
 
 
-_ANSWER = _Words(w.INSTRUCTION, w.NO_DOCUMENTS, w.NOW, w.PREFILL)
-_FULL = _Words(w.FULL_INSTRUCTION, w.FULL_NO_DOCUMENTS, w.FULL_NOW, w.PREFILL)
-_THINK = _Words(w.THINK_INSTRUCTION, w.THINK_NO_DOCUMENTS, w.THINK_NOW, w.THINK_PREFILL)
+_ANSWER = _Words(w.INSTRUCTION, w.NO_DOCUMENTS, w.SHORT_SYSTEM, w.SHORT_BARE_SYSTEM, w.NOW, w.PREFILL)
+_FULL = _Words(w.FULL_INSTRUCTION, w.FULL_NO_DOCUMENTS, w.FULL_INSTRUCTION, w.FULL_NO_DOCUMENTS, w.FULL_NOW, w.PREFILL)
+_THINK = _Words(
+    w.THINK_INSTRUCTION, w.THINK_NO_DOCUMENTS, w.THINK_INSTRUCTION, w.THINK_NO_DOCUMENTS, w.THINK_NOW, w.THINK_PREFILL
+)
 
 
 class _Layout:
@@ -49,6 +57,7 @@ class _Layout:
         self.seed = config.engine.seed
         self.notes = config.answer.reasoning
         self.first = config.layout.order == "docs_first"
+        self.last = config.layout.order == "question_last"
         repeat = config.layout.repeat
         self.steps = 0 if config.layout.reasoning == "once" else repeat if isinstance(repeat, int) else 1
         """Repetitions in the reasoning prompt."""
@@ -85,14 +94,22 @@ class _Layout:
         return self._prompt(hop, copies, history, told, _FULL)
 
     def _prompt(self, hop: TurnState, copies: int, history: History, told: Told, words: _Words) -> Prompt:
+        prefill = Message("assistant", (Text(words.prefill),))
+        if self.last:
+            system = Message("system", (Text(words.system if hop.passages else words.bare_system),))
+            copies = copies if hop.passages else 0
+            return Prompt((system, *self._history(history), *self._question_last(hop, copies, told, words), prefill))
         turns = self._turns(hop, copies if hop.passages else 0, told, words)
-        messages = [*self._history(history), *turns, Message("assistant", (Text(words.prefill),))]
+        messages = [*self._history(history), *turns, prefill]
         if self.first and hop.passages:
             opening = messages[0]
             messages[0] = Message(opening.role, (*documents(list(enumerate(hop.passages)), 0), *opening.segments))
         return Prompt(tuple(messages))
 
     def _turns(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
+        raise NotImplementedError
+
+    def _question_last(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
         raise NotImplementedError
 
     def _steps(self, hop: TurnState, copies: int) -> list[Message]:
@@ -123,17 +140,30 @@ class _Layout:
         With documents first, those of copy 0 are put in front of the whole conversation by _prompt().
         """
         question: list[Segment] = [Text(f"Question: {escaped(hop.question)}\n\n", "question", copy=copy)]
+        return (
+            [*self._context(hop, copy, told), *question] if self.first else [*question, *self._context(hop, copy, told)]
+        )
+
+    def _context(self, hop: TurnState, copy: int, told: Told) -> list[Segment]:
+        """Documents, memory and notes of one copy."""
         shown: list[Segment] = []
         if hop.passages and (copy or not self.first):
             shown = documents(ordered(hop.passages, self.layout.as_, copy, self.seed), copy, told if copy else None)
         known = memory_block(hop.facts, copy)
         if self.notes and hop.accepted.strip():
             known.append(Text(f"Notes: {escaped(hop.accepted.strip())}\n\n", "reasoning", copy=copy))
-        return [*shown, *known, *question] if self.first else [*question, *shown, *known]
+        return [*shown, *known]
+
+    def _asked(self, hop: TurnState, copy: int) -> Text:
+        return Text(f"Question: {escaped(hop.question)}", "question", copy=copy)
 
 
 class UserRole(_Layout):
     """Table 11: the whole prompt again in the same user turn."""
+
+    def _question_last(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
+        body = [segment for copy in range(copies + 1) for segment in self._context(hop, copy, told)]
+        return [Message("user", (*body, self._asked(hop, 0)))]
 
     def _turns(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
         body: list[Segment] = []
@@ -155,6 +185,15 @@ class UserRole(_Layout):
 
 class AssistantRole(_Layout):
     """Table 4: the assistant repeats question and documents, then is told to answer."""
+
+    def _question_last(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
+        turns = [Message("user", (*self._context(hop, 0, told), self._asked(hop, 0)))]
+        if copies:
+            body: list[Segment] = []
+            for copy in range(1, copies + 1):
+                body += [Text(f"{w.AGAIN_ASSISTANT}\n\n", copy=copy), *self._context(hop, copy, told)]
+            turns += [Message("assistant", ended(body)), Message("user", (Text(words.now),))]
+        return turns
 
     def _turns(self, hop: TurnState, copies: int, told: Told, words: _Words) -> list[Message]:
         turns = [Message("user", (*self._copy(hop, 0, told), Text(words.instruction if hop.passages else words.bare)))]

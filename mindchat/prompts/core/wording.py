@@ -11,6 +11,10 @@ INSTRUCTION = (
     "Answer the question based on the given documents. Respond only the answer within a few words after 'Answer:'."
 )
 """Table 4 and Table 11."""
+SHORT_SYSTEM = "Answer the question from the documents. Give only the short answer: a name, a date, a number, a place, or yes or no."
+"""Ours, for order = question_last."""
+SHORT_BARE_SYSTEM = "Answer the question. Give only the short answer: a name, a date, a number, a place, or yes or no."
+"""Ours: the same without documents."""
 NO_DOCUMENTS = "Answer the question. Respond only the answer within a few words after 'Answer:'."
 """Ours: the same without documents."""
 AGAIN_USER = "Look again the input prompt:"

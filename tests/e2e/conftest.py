@@ -36,7 +36,7 @@ NOTES = {
         )
     ),
 }
-QUESTION = "Which mountains does the Isar rise in?"
+QUESTION = "Where does the Isar rise?"
 TALE = "Tell me a very long story about every lighthouse and its keeper, one after another."
 STREAMING = {"MINDCHAT_LAYOUT__COT": "true", "MINDCHAT_ENGINE__REASONING_TOKENS": "2000"}
 """Settings under which TALE is written until somebody stops it: thinking has no end but the model's own and this count.

@@ -54,7 +54,7 @@ async def test_missing_names_are_told_while_the_turn_runs_and_stay(stage: Any, f
 
 def test_every_step_of_the_engine_has_words_for_people() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in Path(mindchat.engine.__file__).parent.glob("*.py"))
-    steps, purposes = set(re.findall(r'\.step\("(\w+)"\)', source)), set(re.findall(r'\.compose\("(\w+)"', source))
+    steps, purposes = set(re.findall(r'\.step\(\s*"(\w+)"', source)), set(re.findall(r'\.compose\(\s*"(\w+)"', source))
     assert {"search", "judge"} < steps
     assert {"reasoning", "thinking", "probe"} < purposes
     for phase in [*steps, *(f"prefill {purpose}" for purpose in purposes)]:

@@ -60,6 +60,7 @@ class EngineSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=T
     history_turns: NonNegative = 4
     history_tokens: NonNegative = 512
     rewrite: bool = True
+    chain: Literal["on", "off"] = "on"
     language: str = "en"
 
 

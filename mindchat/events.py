@@ -19,6 +19,7 @@ from mindchat.values import (
     Channel,
     Evidence,
     Fact,
+    Filled,
     Passage,
     Prompt,
     Query,
@@ -218,6 +219,15 @@ class EvidenceChosen(Struct, frozen=True, tag_field="type", tag="EvidenceChosen"
     answerable: Answerable | None = None
 
 
+class SlotFilled(Struct, frozen=True, tag_field="type", tag="SlotFilled"):
+    """One relation of the question was read from a sentence, without a model call; its value is the next slot's
+    subject, or the answer.
+    """
+
+    slot: Filled
+    hop: int
+
+
 class FactLearned(Struct, frozen=True):
     """One fact written to memory."""
 
@@ -317,6 +327,7 @@ Event = (
     | SearchSkipped
     | PassagesFound
     | EvidenceChosen
+    | SlotFilled
     | FactsLearned
     | FactsWithdrawn
     | DraftAccepted

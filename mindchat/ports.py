@@ -23,6 +23,7 @@ from mindchat.values import (
     Document,
     Draft,
     Entity,
+    Filled,
     Harvest,
     Passage,
     Piece,
@@ -260,6 +261,8 @@ class Policy(Protocol):
     """0: judged sentence by sentence; n: in units of n tokens, wherever they end."""
     cap: int
     """Most passages in the prompt; 0: retrieve.max_passages."""
+    chains: bool
+    """Whether a question whose relations can be read by code is answered so, before anything else."""
     searches: bool
     """Whether it ever looks into the documents."""
     further: int
@@ -449,6 +452,15 @@ class Memory(Protocol):
 
     def flush(self) -> None:
         """End a turn that has nothing to learn: write use counts and the audit trail."""
+        ...
+
+
+@runtime_checkable
+class KeepsSlots(Protocol):
+    """A memory that takes what was read of a document at once, without asking the model."""
+
+    def keep(self, slot: Filled, passage: Passage, hop: int) -> FactLearned | str:
+        """Store one filled slot; or the reason why it is not stored. Does not end the turn."""
         ...
 
 

@@ -24,6 +24,7 @@ from mindchat.values import (
     Citation,
     Cut,
     Fact,
+    Filled,
     Found,
     Kept,
     Passage,
@@ -47,6 +48,7 @@ STEPS = {
     "judge": "weighing the sentence",
     "choose": "choosing among the passages' words",
     "learn": "remembering",
+    "chain": "following the names",
     "prefill": "reading",
     "reasoning": "reasoning",
     "answer": "answering",
@@ -94,6 +96,11 @@ def absent_words(absent: Absent) -> str:
     return f"No document names “{absent.name}”." + (f" Near: {near}." if near else "")
 
 
+def slot_words(slot: Filled) -> str:
+    """A filled slot before people, not cleaned for a screen: “Metropolis – director: Fritz Lang”."""
+    return f"{slot.subject} – {slot.phrase}: {slot.value}"
+
+
 def page_words(page: int | None) -> str:
     """A page as it follows the place of a passage; "" without pages."""
     return "" if page is None else f", page {page}"
@@ -131,6 +138,8 @@ class HopView(Struct, frozen=True):
     fresh: int = 0
     skipped: bool = False
     why: str = ""
+    slots: tuple[Filled, ...] = ()
+    """Relations that were read from what this hop brought."""
 
 
 class Trace(Struct, frozen=True):
@@ -159,6 +168,8 @@ class Trace(Struct, frozen=True):
     absent: tuple[Absent, ...] = ()
     """Names of the question that no document has."""
     hops: tuple[HopView, ...] = ()
+    slots: tuple[Filled, ...] = ()
+    """Relations of the question that were read from sentences, in order."""
     evidence: ev.EvidenceChosen | None = None
     contexts: tuple[ev.PromptBuilt, ...] = ()
     dropped: tuple[ev.DocumentDropped, ...] = ()
@@ -309,6 +320,11 @@ def fold(trace: Trace, event: Event) -> Trace:
             return _hop(trace, passages=event.passages, fresh=event.fresh)
         case ev.EvidenceChosen():
             return replace(trace, evidence=event)
+        case ev.SlotFilled():
+            return replace(
+                _hop(trace, slots=(*trace.hops[-1].slots, event.slot)) if trace.hops else trace,
+                slots=(*trace.slots, event.slot),
+            )
         case ev.FactsLearned():
             return replace(trace, learned=(*trace.learned, *event.learned), refused=(*trace.refused, *event.refused))
         case ev.FactsWithdrawn():
@@ -487,6 +503,7 @@ def report(trace: Trace) -> dict[str, Any]:
         "hops": [_hop_report(hop) for hop in trace.hops],
         "context": _context_report(trace),
         **_evidence_report(trace),
+        "slots": [msgspec.to_builtins(slot) for slot in trace.slots],
         "learned": [{"id": item.fact.id, "new": item.new} for item in trace.learned],
         "counts": counts(trace),
         "timing": {

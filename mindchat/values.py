@@ -468,6 +468,29 @@ class Recalled(Struct, frozen=True):
     why: str = ""
 
 
+class Filled(Struct, frozen=True):
+    """A slot (subject, relation) with its value, and where a document states it."""
+
+    subject: str
+    relation: str
+    """A predicate of memory."""
+    phrase: str
+    """The relation as people read it."""
+    value: str
+    passage: str
+    """Passage id."""
+    document: str
+    start: int
+    """Of the value; characters of the document's text, as in Citation."""
+    end: int
+    sentence: Span
+    """Of the sentence that states it; characters of the document's text."""
+    by: Literal["pattern", "memory", "model"] = "pattern"
+    """Who read it."""
+    confidence: float = 0.0
+    """0..1: how often readings of this relation are right, as measured."""
+
+
 class Harvest(Struct, frozen=True):
     """What one finished hop offers to memory: the sub-question, the words that answered it, and what was read."""
 

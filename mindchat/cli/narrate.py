@@ -14,7 +14,7 @@ from mindchat.cli.output import Narrator, megabytes, meter, plural
 from mindchat.events import Event
 from mindchat.ports import TellsRepairs
 from mindchat.text.clean import clean_line
-from mindchat.trace import absent_words, cut_words, found_words, phase_words, verdict_words
+from mindchat.trace import absent_words, cut_words, found_words, phase_words, slot_words, verdict_words
 
 FETCHING = ("downloading", "joining", "converting")
 """Phases of loading that may take minutes, and are announced also where no progress line can be drawn."""
@@ -44,6 +44,7 @@ class TurnNarrator:
             ev.SearchSkipped: self._skipped,
             ev.PassagesFound: self._found,
             ev.EvidenceChosen: self._evidence,
+            ev.SlotFilled: lambda event: self._out.note(f"read: {clean_line(slot_words(event.slot), 200)}"),
             ev.DocumentsDropped: self._dropped,
             ev.FactsLearned: self._learned,
             ev.FactsWithdrawn: self._withdrawn,

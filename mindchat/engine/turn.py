@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.config import Config
-from mindchat.engine import answer_steps, follow_up, full, refusal
+from mindchat.engine import answer_steps, chain_steps, follow_up, full, refusal
 from mindchat.engine.budget import Fitted, Layout, fit, recent
 from mindchat.engine.drafting import UNFINISHED, SentenceStream, beginning, joined
 from mindchat.engine.metered_model import MeteredAsk
@@ -132,8 +132,11 @@ class Turn:
         yield ev.AnswerReady(answer, self.stop, now - self.started, (self.first_token or now) - self.started)
 
     def answered_from_documents(self) -> Generator[Event, None, Answer]:
-        """Search, reason, answer."""
-        yield from self.begin()
+        """Search, reason, answer; or what sentences say slot by slot, where code can follow the question."""
+        if (read := (yield from chain_steps.answered(self))) is not None:
+            return read
+        if not self.hop.queries:
+            yield from self.begin()
         if self.parts.policy.reasons:
             yield from self.reason()
         return (yield from answer_steps.answer(self))

@@ -29,6 +29,7 @@ from mindchat.memory.learning.grounding import Grounded, ground, titled
 from mindchat.memory.learning.redaction import instruction, orders, secret
 from mindchat.memory.learning.slots import parse
 from mindchat.memory.learning.verification import verify
+from mindchat.memory.stated_slots import keep_slot
 from mindchat.memory.tables import ledger
 from mindchat.memory.tables.ledger import Claim, Evidence, Written
 from mindchat.memory.tables.listing import fact_of
@@ -42,7 +43,7 @@ from mindchat.storage.migrations import MEMORY, open_store
 from mindchat.storage.sqlite_file import Store, sqlite3
 from mindchat.text.clean import clean_line
 from mindchat.text.folding import fold, norm, split_title
-from mindchat.values import Fact, Harvest, Query, Recalled
+from mindchat.values import Fact, Filled, Harvest, Passage, Query, Recalled
 
 Mode = Literal["on", "readonly", "off"]
 _STRICTER: dict[Mode, int] = {"on": 0, "readonly": 1, "off": 2}
@@ -327,6 +328,12 @@ class FactMemory:
             if row["uri"] == passage.document and unpack(row["text_z"])[passage.start : passage.end] == passage.text:
                 return row
         return None
+
+    def keep(self, slot: Filled, passage: Passage, hop: int) -> FactLearned | str:
+        """See ports.KeepsSlots; what was read from a sentence serves the next slot, turn and session."""
+        if self.mode != "on" or self.store.readonly:
+            return "off"
+        return keep_slot(self, slot, passage, hop)
 
     def store_offset(self, grounded: Grounded) -> int:
         """Where the passage begins in its stored document."""

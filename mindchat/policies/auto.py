@@ -13,3 +13,4 @@ class Auto(Once):
 
     name = "auto"
     further = 2
+    chains = True

@@ -26,6 +26,7 @@ class Base:
     cap = 0
     searches = True
     further = 0
+    chains = False
 
     def __init__(self, config: Config) -> None:
         self.config = config

@@ -60,6 +60,7 @@ Bangladesh: Bangladeshi
 Sri Lanka: Sri Lankan
 Nepal: Nepalese, Nepali
 China: Chinese
+Hong Kong: Hong Kong
 Japan: Japanese
 South Korea: South Korean, Korean
 North Korea: North Korean
@@ -95,6 +96,59 @@ Peru: Peruvian
 Colombia: Colombian
 Venezuela: Venezuelan
 Uruguay: Uruguayan
+Ecuador: Ecuadorian
+Bolivia: Bolivian
+Paraguay: Paraguayan
+Guatemala: Guatemalan
+Honduras: Honduran
+El Salvador: Salvadoran
+Nicaragua: Nicaraguan
+Costa Rica: Costa Rican
+Panama: Panamanian
+Dominican Republic: Dominican
+Haiti: Haitian
+Jamaica: Jamaican
+Puerto Rico: Puerto Rican
+Trinidad and Tobago: Trinidadian
+Barbados: Barbadian
+Luxembourg: Luxembourgish
+Malta: Maltese
+Cyprus: Cypriot
+Monaco: Monegasque
+Montenegro: Montenegrin
+Kosovo: Kosovan
+Moldova: Moldovan
+Belarus: Belarusian
+Georgia: Georgian
+Armenia: Armenian
+Azerbaijan: Azerbaijani
+Kazakhstan: Kazakh
+Uzbekistan: Uzbek
+Mongolia: Mongolian
+Cambodia: Cambodian
+Myanmar: Burmese, Burma
+Afghanistan: Afghan
+Saudi Arabia: Saudi
+Yemen: Yemeni
+Jordan: Jordanian
+Kuwait: Kuwaiti
+Qatar: Qatari
+Libya: Libyan
+Sudan: Sudanese
+Somalia: Somali
+Ethiopia: Ethiopian
+Uganda: Ugandan
+Tanzania: Tanzanian
+Zimbabwe: Zimbabwean
+Zambia: Zambian
+Cameroon: Cameroonian
+Senegal: Senegalese
+Ivory Coast: Ivorian
+Angola: Angolan
+Mozambique: Mozambican
+Hong Kong: Hong Kong
+East Germany: East German
+West Germany: West German
 """
 
 
@@ -108,6 +162,12 @@ def _forms() -> dict[str, tuple[str, ...]]:
         for form in forms:
             table[norm(form)] = forms
     return table
+
+
+@lru_cache(maxsize=1)
+def names() -> tuple[str, ...]:
+    """Every name and adjective of the table, as written."""
+    return tuple(dict.fromkeys(form for forms in _forms().values() for form in forms))
 
 
 def forms(text: str) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def _bare() -> tuple[tuple[Predicate, re.Pattern[str]], ...]:
     )
 
 
-def _subject(words: str) -> tuple[str, str]:
+def bare_subject(words: str) -> tuple[str, str]:
     """(subject, hint) of a matched stretch."""
     words = " ".join(words.split()).strip(" ,;:.?!")
     hint = ""
@@ -155,7 +155,7 @@ def _nested() -> re.Pattern[str]:
     return re.compile(rf"^(?:the )?(?:{nouns}) of (?=\S)|'s (?:{nouns})\b")
 
 
-def _plain(subject: str, strict: bool) -> bool:
+def plain(subject: str, strict: bool) -> bool:
     """Whether this can be a name: no relation inside and, if strict, a capital, a digit or a letter of a script without
     case.
     """
@@ -186,26 +186,39 @@ def parse(question: str, *, strict: bool = True) -> Slot | None:
     )
     if not text or len(text) > 240:
         return None
-    found: list[tuple[int, Slot]] = []
-    for predicate, patterns in _templates():
-        for pattern in patterns:
-            if (match := pattern.match(text)) and (slot := _slot(match["s"], predicate, strict)):
-                found.append((len(match["s"]), slot))
-    if not found:  # a capitalised noun is part of a name: "… Polish-Russian War"
-        matches = [
-            (predicate, match)
-            for predicate, pattern in _bare()
-            if (match := pattern.match(text)) and text[match.end("s") :].islower()
-        ]
-        found = [
-            (len(match["s"]), slot) for predicate, match in matches if (slot := _slot(match["s"], predicate, strict))
-        ]
+    found = [(len(words), slot) for predicate, words in _matches(text) if (slot := _slot(words, predicate, strict))]
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
+def _matches(text: str) -> list[tuple[Predicate, str]]:
+    """(predicate, subject's words) of each template that matches; those of the weakest form only if no other does."""
+    found = [
+        (predicate, match["s"])
+        for predicate, patterns in _templates()
+        for pattern in patterns
+        if (match := pattern.match(text))
+    ]
+    # a capitalised noun is part of a name: "… Polish-Russian War"
+    return found or [
+        (predicate, match["s"])
+        for predicate, pattern in _bare()
+        if (match := pattern.match(text)) and text[match.end("s") :].islower()
+    ]
+
+
+def readings(words: str) -> list[tuple[Predicate, str]]:
+    """Every (predicate, subject's words) that a question or a noun phrase can mean; the subject may itself be a phrase
+    ("the director of …"). The shortest subject first: it explains most of the words.
+    """
+    text = " ".join(words.replace("’", "'").split())
+    if not text or len(text) > 240:
+        return []
+    return sorted(dict.fromkeys(_matches(text)), key=lambda match: len(match[1]))
+
+
 def _slot(words: str, predicate: Predicate, strict: bool) -> Slot | None:
-    subject, hint = _subject(words)
-    return Slot(subject, predicate, hint) if _plain(subject, strict) else None
+    subject, hint = bare_subject(words)
+    return Slot(subject, predicate, hint) if plain(subject, strict) else None
 
 
 @lru_cache(maxsize=1)

@@ -137,6 +137,8 @@ class HopView(Struct, frozen=True):
     passages: tuple[Passage, ...] = ()
     fresh: int = 0
     skipped: bool = False
+    searched: bool = False
+    """Whether the index was asked."""
     why: str = ""
     slots: tuple[Filled, ...] = ()
     """Relations that were read from what this hop brought."""
@@ -317,7 +319,7 @@ def fold(trace: Trace, event: Event) -> Trace:
         case ev.SearchSkipped():
             return _hop(trace, passages=event.passages, skipped=True, why=event.why)
         case ev.PassagesFound():
-            return _hop(trace, passages=event.passages, fresh=event.fresh)
+            return _hop(trace, passages=event.passages, fresh=event.fresh, searched=True)
         case ev.EvidenceChosen():
             return replace(trace, evidence=event)
         case ev.SlotFilled():
@@ -372,7 +374,7 @@ def counts(trace: Trace) -> dict[str, Any]:
     calls = Counter(call.kind for call in trace.calls)
     generated = sum(call.generated for call in trace.calls)
     return {
-        "retrievals": sum(1 for hop in trace.hops if hop.subquery and not hop.skipped and not hop.repeated),
+        "retrievals": sum(1 for hop in trace.hops if hop.searched),
         "memory_hits": sum(1 for hop in trace.hops if hop.facts),
         "retrievals_skipped": sum(1 for hop in trace.hops if hop.skipped),
         "model_calls": dict(sorted(calls.items())),

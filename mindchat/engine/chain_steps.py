@@ -8,7 +8,7 @@ would have, with what was found.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,40 +18,58 @@ from mindchat.chain.follow import Followed, Stated, Supplied, Wanted, follow
 from mindchat.chain.measured import confidence, trust
 from mindchat.chain.parse import parse
 from mindchat.chain.plan import Plan
-from mindchat.engine.search_steps import capped, look_up, recall, search
+from mindchat.engine.search_steps import look_up
 from mindchat.events import Event
 from mindchat.memory.learning.slots import predicates
 from mindchat.ports import KeepsSlots
 from mindchat.text.clean import clean_line
 from mindchat.trace import slot_words
-from mindchat.values import Answer, Citation, Filled, Found, Passage, Query
+from mindchat.values import Answer, Citation, Filled, Found, Passage, Query, Recalled
 
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
+_Supplier = Callable[[Wanted], Generator[Event, None, Supplied]]
 POLAR = {"yes": "Yes.", "no": "No."}
 
 
-def answered(turn: Turn) -> Generator[Event, None, Answer | None]:
-    """The answer, if every slot of the question can be read; None: go on."""
-    if turn.config.engine.chain == "off" or not turn.parts.policy.chains or turn.parts.given:
+def remembered(turn: Turn) -> Generator[Event, None, Answer | None]:
+    """The answer from memory alone, before anything is searched; None: go on."""
+    if not (plans := _plans(turn)) or turn.parts.memory is None or turn.sought.filters:
         return None
-    plans = parse(turn.hop.question, turn.config.engine.language)
-    if not plans:
+    supply = _Supply(turn)
+    for plan in plans:
+        followed = yield from _followed(plan, supply.from_memory, (), turn.config.engine.language)
+        if followed.answer:
+            for stated in followed.steps:
+                yield from supply.serve(stated)
+            return (yield from _answer(turn, supply, followed))
+    return None
+
+
+def answered(turn: Turn) -> Generator[Event, None, Answer | None]:
+    """The answer, if sentences of what was found, or of what is found on the way, fill every slot; None: go on."""
+    if not (plans := _plans(turn)):
         return None
     yield turn.step("chain")
     supply = _Supply(turn)
     best: Followed | None = None
     for plan in plans:
-        followed = yield from _followed(plan, supply)
+        followed = yield from _followed(plan, supply.for_slot, turn.hop.passages, turn.config.engine.language)
         if followed.answer:
             return (yield from _answer(turn, supply, followed))
         best = best if best is not None and len(best.steps) >= len(followed.steps) else followed
-    if best is not None and best.open is not None:
+    if best is not None and best.open is not None and best.open[1]:
         subject, relation = best.open
         phrase = predicates()[relation].phrase if relation in predicates() else relation
         yield ev.Notice(f"chain: no sentence states {clean_line(f'{subject} – {phrase}', 120)}.")
     return None
+
+
+def _plans(turn: Turn) -> tuple[Plan, ...]:
+    if turn.config.engine.chain == "off" or not turn.parts.policy.chains or turn.parts.given:
+        return ()
+    return parse(turn.hop.question, turn.config.engine.language)
 
 
 class _Supply:
@@ -59,77 +77,79 @@ class _Supply:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.found: list[Passage] = []
         self.given: dict[tuple[str, str], Supplied] = {}
-        self.told: set[tuple[str, str, int]] = set()
         self.filled: list[Filled] = []
 
+    def from_memory(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
+        """What memory says of a slot; no event, since nothing is decided yet."""
+        yield from ()
+        recalled = self._recalled(wanted)
+        return Supplied(recalled.skip, recalled.facts[:1]) if recalled.skip else Supplied()
+
     def for_slot(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
-        """Memory first; then, unless a passage at hand is about the subject, the index."""
+        """What is at hand; else memory, and then the index."""
         key = (wanted.subject.casefold(), wanted.relation)
         if key not in self.given:
-            self.given[key] = yield from self._asked(wanted)
+            self.given[key] = Supplied() if wanted.here else (yield from self._looked_up(wanted))
         return self.given[key]
 
-    def _asked(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
-        turn = self.turn
-        if wanted.relation:
-            query = Query(predicates()[wanted.relation].question(wanted.subject), "slot")
-            recalled = yield from recall(turn, query)
-            facts = tuple(fact for fact in recalled.facts if fact.predicate == predicates()[wanted.relation].phrase)
-            facts = facts or tuple(fact for fact in recalled.facts if fact.predicate == wanted.relation)
-            if recalled.skip and facts and not turn.sought.filters:
-                turn.hop = replace(turn.hop, number=turn.hop.number + 1, queries=(*turn.hop.queries, query.text))
-                yield ev.QueryFormed(query, turn.hop.number)
-                yield ev.FactsRecalled(recalled.facts, recalled.why)
-                found = tuple(replace(passage, found=Found("memory")) for passage in recalled.skip)
-                yield ev.SearchSkipped(found, recalled.why)
-                self._join(found)
-                return Supplied(found, facts[:1])
-        if not turn.hop.queries or not any(p.found is None or p.found.by != "memory" for p in self.found):
-            yield from self._first()
-            return Supplied(tuple(self.found))
-        if wanted.here:
-            return Supplied()
+    def _looked_up(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
+        turn, query = self.turn, _query(wanted)
         turn.hop = replace(turn.hop, number=turn.hop.number + 1)
-        query = Query(wanted.subject, "slot")
+        yield ev.QueryFormed(query, turn.hop.number)
+        before, facts = turn.hop.passages, {fact.id for fact in turn.hop.facts}
+        yield from look_up(turn, query, joins=True)
+        known = {passage.id for passage in before}
+        fresh = tuple(passage for passage in turn.hop.passages if passage.id not in known)
+        name = predicates()[wanted.relation].phrase if wanted.relation else ""
+        served = [p for p in turn.hop.passages if p.found is not None and p.found.by == "memory"]
+        told = tuple(
+            fact
+            for fact in turn.hop.facts
+            if fact.id not in facts and fact.predicate in (name, wanted.relation) and served
+        )
+        return Supplied(fresh, told[:1])
+
+    def serve(self, stated: Stated) -> Generator[Event, None, None]:
+        """Tell a slot that memory filled: a hop without a search."""
+        turn, fact = self.turn, stated.remembered
+        assert fact is not None
+        turn.hop = replace(turn.hop, number=turn.hop.number + 1)
+        query = _query(Wanted(stated.subject, stated.relation))
+        passage = replace(stated.passage, found=Found("memory"))
+        why = f"{fact.id} answers this ({fact.confidence:.2f})"
         turn.hop = replace(turn.hop, queries=(*turn.hop.queries, query.text))
         yield ev.QueryFormed(query, turn.hop.number)
-        found = yield from search(turn, query, {passage.id for passage in self.found})
-        self._join(found)
-        return Supplied(tuple(found))
+        yield ev.FactsRecalled((fact,), why)
+        yield ev.SearchSkipped((passage,), why)
+        yield from _tell(self, stated)
 
-    def _first(self) -> Generator[Event, None, None]:
-        """The search with the question's own words, as it is made without a plan."""
-        turn = self.turn
-        turn.hop = replace(turn.hop, number=turn.hop.number + 1)
-        query = Query(turn.hop.question, "question")
-        yield ev.QueryFormed(query, turn.hop.number)
-        yield from look_up(turn, query)
-        self._join(turn.hop.passages)
-
-    def _join(self, passages: Sequence[Passage]) -> None:
-        known = {passage.id for passage in self.found}
-        fresh = tuple(passage for passage in passages if passage.id not in known)
-        self.found += fresh
-        held = {passage.id for passage in self.turn.hop.passages}
-        joined = (*self.turn.hop.passages, *(p for p in fresh if p.id not in held))
-        self.turn.hop = replace(self.turn.hop, passages=capped(self.turn, joined))
+    def _recalled(self, wanted: Wanted) -> Recalled:
+        """Facts of exactly this slot."""
+        memory = self.turn.parts.memory
+        if memory is None or not wanted.relation:
+            return Recalled()
+        recalled = memory.recall(_query(wanted))
+        names = (wanted.relation, predicates()[wanted.relation].phrase)
+        facts = tuple(fact for fact in recalled.facts if fact.predicate in names)
+        return replace(recalled, facts=facts) if facts else Recalled()
 
 
-def _followed(plan: Plan, supply: _Supply) -> Generator[Event, None, Followed]:
-    way = follow(plan, supply.found, supply.turn.config.engine.language)
-    told = 0
+def _query(wanted: Wanted) -> Query:
+    """A slot as a plain question; a name alone where only who bears it is wanted."""
+    asked = predicates()[wanted.relation].question(wanted.subject) if wanted.relation else wanted.subject
+    return Query(asked, "slot")
+
+
+def _followed(plan: Plan, supply: _Supplier, pool: Sequence[Passage], code: str) -> Generator[Event, None, Followed]:
+    way = follow(plan, pool, code)
     try:
         wanted = next(way)
         while True:
-            wanted = way.send((yield from supply.for_slot(wanted)))
+            wanted = way.send((yield from supply(wanted)))
     except StopIteration as end:
         followed: Followed = end.value
-    if followed.answer:
-        for stated in followed.steps[told:]:
-            yield from _tell(supply, stated)
-    return followed
+        return followed
 
 
 def _tell(supply: _Supply, stated: Stated) -> Generator[Event, None, None]:
@@ -168,6 +188,9 @@ def filled(stated: Stated) -> Filled:
 
 def _answer(turn: Turn, supply: _Supply, followed: Followed) -> Generator[Event, None, Answer]:
     """The answer in the asked style, each slot with the place where it stands."""
+    if not supply.filled:
+        for stated in followed.steps:
+            yield from _tell(supply, stated)
     slots = supply.filled
     numbers: dict[tuple[str, int, int], int] = {}
     citations: list[Citation] = []

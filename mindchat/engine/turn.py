@@ -133,10 +133,11 @@ class Turn:
 
     def answered_from_documents(self) -> Generator[Event, None, Answer]:
         """Search, reason, answer; or what sentences say slot by slot, where code can follow the question."""
+        if (read := (yield from chain_steps.remembered(self))) is not None:
+            return read
+        yield from self.begin()
         if (read := (yield from chain_steps.answered(self))) is not None:
             return read
-        if not self.hop.queries:
-            yield from self.begin()
         if self.parts.policy.reasons:
             yield from self.reason()
         return (yield from answer_steps.answer(self))

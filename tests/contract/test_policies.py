@@ -101,7 +101,8 @@ def test_every_query_goes_to_memory_before_the_one_retriever_with_the_one_k(name
             return super().search(query, k)
 
     events, _ = turn(name, LOW, "retrieve.k=2", retriever=Retriever(), memory=Memory())
-    assert asked == [event.query for event in of(events, ev.QueryFormed)]
+    formed = iter(asked)  # a chain asks memory for its slots before it is decided that anything is searched
+    assert all(event.query in formed for event in of(events, ev.QueryFormed))
     assert set(sizes) <= {2}
 
 

@@ -55,7 +55,14 @@ def test_every_first_prompt_begins_with_it(policy: str, layout: str) -> None:
     )
     for history in ((), HISTORY):
         built = of(
-            run(QUESTION, Reading(TAPE, provides=ALL), f"engine.policy={policy}", layout, history=history),
+            run(
+                QUESTION,
+                Reading(TAPE, provides=ALL),
+                f"engine.policy={policy}",
+                layout,
+                "engine.chain=off",
+                history=history,
+            ),
             ev.PromptBuilt,
         )
         assert built[0].sent.startswith(kept), policy

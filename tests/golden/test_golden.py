@@ -82,13 +82,21 @@ def scenarios(policy: str) -> Iterator[tuple[str, list[Event]]]:
     def turn(answers: dict[str, str], *sets: str, retriever: Any = None, cancel: Cancel = NEVER) -> list[Event]:
         own = {**answers, "draft": ASKS} if policy == "selfask" else answers
         parts = engine(
-            ByPrompt(own), f"engine.policy={policy}", "schedule.tokens=6", *sets, retriever=retriever or Always()
+            ByPrompt(own),
+            f"engine.policy={policy}",
+            "schedule.tokens=6",
+            "engine.chain=off",
+            *sets,
+            retriever=retriever or Always(),
         )
         return list(parts.run(QUESTION, cancel=cancel))
 
     yield "no trigger", turn(BASE)
     yield "trigger", turn(LOW)
     yield "nothing found", turn(LOW, retriever=Nothing())
+    if made.chains:
+        yield "read from sentences", turn({}, "engine.chain=on")
+        yield "a slot stays open", turn(BASE, "engine.chain=on", retriever=Nothing())
     if made.reasons:
         yield "hop limit", turn({**LOW, "redraft": UNSURE}, "engine.max_hops=1")
         yield "repeated query", turn({**LOW, "redraft": " It was Eve{9,0.9} Droid of Berlin. So the answer is Berlin."})

@@ -21,6 +21,7 @@ def turn(tape: list[str], *sets: str, retriever: Any = None) -> list[ev.Event]:
         "engine.policy=auto",
         "layout.repeat=1",
         "answer.refuse=off",
+        "engine.chain=off",
         *sets,
         retriever=retriever or MemoryIndex(WORLD),
     )

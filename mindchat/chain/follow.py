@@ -11,6 +11,7 @@ import re
 from collections.abc import Generator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mindchat.chain.naming import bearers, gender
 from mindchat.chain.parse import LIFESPAN
@@ -37,12 +38,22 @@ class Wanted(Struct, frozen=True):
     """Whether a passage at hand is about it; then only memory need be asked."""
 
 
+class Unread(Struct, frozen=True):
+    """A slot that no pattern reads although passages are about its subject; whoever drives may ask a model."""
+
+    subject: str
+    relation: str
+    passages: tuple[Passage, ...]
+
+
 class Supplied(Struct, frozen=True):
     """What whoever drives found."""
 
     passages: tuple[Passage, ...] = ()
     facts: tuple[Fact, ...] = ()
     """Of this very slot, from memory."""
+    read: tuple[Passage, Reading] | None = None
+    """The answer to Unread."""
 
 
 class Stated(Struct, frozen=True):
@@ -59,6 +70,8 @@ class Stated(Struct, frozen=True):
     """Of the document's text."""
     remembered: Fact | None = None
     """The fact of memory that said so; None if the value was read now."""
+    by_model: bool = False
+    """Whether a model read it."""
 
 
 class Followed(Struct, frozen=True):
@@ -74,7 +87,7 @@ class Followed(Struct, frozen=True):
     """chain, comparison or sameness."""
 
 
-Follow = Generator[Wanted, Supplied, Followed]
+Follow = Generator[Wanted | Unread, Supplied, Followed]
 
 
 _Read = tuple[Passage, Reading]
@@ -102,24 +115,28 @@ class _Way:
 
     # ── terms ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def value(self, step: Step) -> Generator[Wanted, Supplied, Stated]:
+    def value(self, step: Step) -> Generator[Wanted | Unread, Supplied, Stated]:
         """The value of a relation. Raises _Open."""
         if isinstance(step.of, Name):
-            name, hint, told = step.of.text, step.of.hint, ""
+            name, hint, told, roles = step.of.text, step.of.hint, "", ()
         else:
             before = yield from self.value(step.of)
-            name, hint, told = before.value, "", before.subject
+            name, hint, told, roles = before.value, "", before.subject, predicates()[step.of.relation].nouns
         kind = KINDS.get(step.relation, "")
-        here = bool(bearers(name, self.pool, hint, told, kind, self.code))
+        here = bool(bearers(name, self.pool, hint, told, kind, self.code, roles))
         supplied = yield Wanted(name, step.relation, here)
         self.add(supplied.passages)
         for fact in supplied.facts:
             source = next((p for p in self.pool if p.id == fact.passage), None)
             if source is not None and (at := source.text.find(fact.object)) >= 0:
                 return self.found(_stated(name, step.relation, source, _remembered(source, fact, at), fact))
-        about = bearers(name, self.pool, hint, told, kind, self.code)
+        about = bearers(name, self.pool, hint, told, kind, self.code, roles)
         for passage, reading in (yield from self.readings(step, name, about)):
             return self.found(_stated(name, step.relation, passage, reading))
+        if about:
+            asked = yield Unread(name, step.relation, tuple(about))
+            if asked.read is not None:
+                return self.found(replace(_stated(name, step.relation, *asked.read), by_model=True))
         raise _Open(name, step.relation)
 
     def found(self, stated: Stated) -> Stated:
@@ -130,7 +147,9 @@ class _Way:
         self.steps.append(stated)
         return stated
 
-    def readings(self, step: Step, name: str, about: Sequence[Passage]) -> Generator[Wanted, Supplied, list[_Read]]:
+    def readings(
+        self, step: Step, name: str, about: Sequence[Passage]
+    ) -> Generator[Wanted | Unread, Supplied, list[_Read]]:
         """What the passages about a name state, the surest first, of the gender that the question asks for."""
         wanted = PARENTS.get(step.relation) or step.gender
         found = [(p, r) for p in about for r in read(step.relation, p, p.title, self.code)]
@@ -157,7 +176,7 @@ class _Way:
 
     # ── what is compared ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def term(self, term: Term, relation: str) -> Generator[Wanted, Supplied, Stated]:
+    def term(self, term: Term, relation: str) -> Generator[Wanted | Unread, Supplied, Stated]:
         """The value that a comparison needs of one of its terms."""
         return (yield from self.value(Step(relation, term)))
 
@@ -192,7 +211,7 @@ def follow(plan: Plan, pool: Sequence[Passage], code: str = "en") -> Follow:
         return Followed("", tuple(way.steps), error.slot, type(plan).__name__.lower())
 
 
-def _compare(plan: Comparison, way: _Way) -> Generator[Wanted, Supplied, str]:
+def _compare(plan: Comparison, way: _Way) -> Generator[Wanted | Unread, Supplied, str]:
     sizes = []
     for term in plan.terms:
         if plan.relation == LIFESPAN:
@@ -209,7 +228,7 @@ def _compare(plan: Comparison, way: _Way) -> Generator[Wanted, Supplied, str]:
     return chosen.written or chosen.text
 
 
-def _same(plan: Sameness, way: _Way) -> Generator[Wanted, Supplied, str]:
+def _same(plan: Sameness, way: _Way) -> Generator[Wanted | Unread, Supplied, str]:
     values = []
     for term in plan.terms:
         values.append((yield from way.term(term, plan.relation)).value)

@@ -77,12 +77,19 @@ def _within(title: list[str], name: list[str]) -> bool:
 
 
 def bearers(
-    name: str, pool: Sequence[Passage], hint: str = "", told: str = "", kind: str = "", code: str = "en"
+    name: str,
+    pool: Sequence[Passage],
+    hint: str = "",
+    told: str = "",
+    kind: str = "",
+    code: str = "en",
+    roles: Sequence[str] = (),
 ) -> list[Passage]:
     """The passages of the one document that bears a name, in its order; [] if none does, or several alike.
 
     `told`: the name that the name was read about; of namesakes the one that speaks of it is meant. `kind`: a word that
-    its first words should have ("film").
+    its first words should have ("film"). `roles`: words for what led to the name ("director"); the title or the first
+    words of who is meant have one.
     """
     scored: dict[str, tuple[float, list[Passage]]] = {}
     for passage in pool:
@@ -94,6 +101,9 @@ def bearers(
     best = [passages for score, passages in scored.values() if score == top]
     if len(best) > 1 and told:
         best = [passages for passages in best if any(norm(told) in norm(p.text) for p in passages)] or best
+    if len(best) > 1 and roles:
+        said = [(passages, fold(f"{passages[0].title} {passages[0].text[:_OPENING]}")) for passages in best]
+        best = [passages for passages, opening in said if any(fold(role) in opening for role in roles)] or best
     if len(best) > 1 and kind:
         best = [passages for passages in best if kind in fold(passages[0].text[:_OPENING])] or best
     return sorted(best[0], key=lambda passage: passage.start) if len(best) == 1 else []

@@ -206,8 +206,9 @@ def _pairs(match: re.Match[str], text: str, known: Shapes) -> Iterator[tuple[Nam
     """The two names; where the joining word stands in a name too, each place at which it may join."""
     start, end = match.span("a")[0], match.span("b")[1]
     joined = text[start:end]
-    for place in re.finditer(r",? (?:or|and) ", joined):
-        first, second = _name(joined[: place.start()], known), _name(joined[place.end() :], known)
+    cuts = [(joined[: place.start()], joined[place.end() :]) for place in re.finditer(r",? (?:or|and) ", joined)]
+    for one, other in dict.fromkeys([(match["a"], match["b"]), *cuts]):
+        first, second = _name(one, known), _name(other, known)
         if first is not None and second is not None:
             yield first, second
 

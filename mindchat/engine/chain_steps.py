@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mindchat import events as ev
-from mindchat.chain.follow import Followed, Stated, Supplied, Wanted, follow
+from mindchat.chain.follow import Followed, Stated, Supplied, Unread, Wanted, follow
 from mindchat.chain.measured import confidence, trust
 from mindchat.chain.parse import parse
 from mindchat.chain.plan import Plan
+from mindchat.chain.reading import Reading
 from mindchat.engine.search_steps import look_up
+from mindchat.engine.slot_asking import ask_slot
 from mindchat.events import Event
 from mindchat.memory.learning.slots import predicates
 from mindchat.ports import KeepsSlots
@@ -29,7 +31,7 @@ from mindchat.values import Answer, Citation, Filled, Found, Passage, Query, Rec
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
-_Supplier = Callable[[Wanted], Generator[Event, None, Supplied]]
+_Supplier = Callable[[Wanted | Unread], Generator[Event, None, Supplied]]
 POLAR = {"yes": "Yes.", "no": "No."}
 
 
@@ -62,6 +64,8 @@ def answered(turn: Turn) -> Generator[Event, None, Answer | None]:
     if best is not None and best.open is not None and best.open[1]:
         subject, relation = best.open
         phrase = predicates()[relation].phrase if relation in predicates() else relation
+        for stated in best.steps:  # what was read is known all the same
+            yield from _tell(supply, stated)
         yield ev.Notice(f"chain: no sentence states {clean_line(f'{subject} – {phrase}', 120)}.")
     return None
 
@@ -78,20 +82,33 @@ class _Supply:
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.given: dict[tuple[str, str], Supplied] = {}
+        self.read: dict[tuple[str, str], tuple[Passage, Reading] | None] = {}
         self.filled: list[Filled] = []
 
-    def from_memory(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
+    def from_memory(self, wanted: Wanted | Unread) -> Generator[Event, None, Supplied]:
         """What memory says of a slot; no event, since nothing is decided yet."""
         yield from ()
+        if isinstance(wanted, Unread):
+            return Supplied()
         recalled = self._recalled(wanted)
         return Supplied(recalled.skip, recalled.facts[:1]) if recalled.skip else Supplied()
 
-    def for_slot(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
-        """What is at hand; else memory, and then the index."""
+    def for_slot(self, wanted: Wanted | Unread) -> Generator[Event, None, Supplied]:
+        """What is at hand; else memory, and then the index; where no pattern reads the sentence, the model."""
+        if isinstance(wanted, Unread):
+            return Supplied(read=(yield from self._asked(wanted)))
         key = (wanted.subject.casefold(), wanted.relation)
         if key not in self.given:
             self.given[key] = Supplied() if wanted.here else (yield from self._looked_up(wanted))
         return self.given[key]
+
+    def _asked(self, unread: Unread) -> Generator[Event, None, tuple[Passage, Reading] | None]:
+        """The model's reading of one slot, once a turn for each and within the policy's calls."""
+        key = (unread.subject.casefold(), unread.relation)
+        if key not in self.read:
+            left = self.turn.parts.policy.further - len(self.read)
+            self.read[key] = (yield from ask_slot(self.turn, unread)) if left > 0 else None
+        return self.read[key]
 
     def _looked_up(self, wanted: Wanted) -> Generator[Event, None, Supplied]:
         turn, query = self.turn, _query(wanted)
@@ -159,7 +176,12 @@ def _tell(supply: _Supply, stated: Stated) -> Generator[Event, None, None]:
     supply.filled.append(slot)
     yield ev.SlotFilled(slot, turn.hop.number)
     memory = turn.parts.memory
-    if stated.remembered is not None or not isinstance(memory, KeepsSlots) or turn.config.memory.mode != "on":
+    if (
+        stated.remembered is not None
+        or stated.by_model
+        or not isinstance(memory, KeepsSlots)
+        or turn.config.memory.mode != "on"
+    ):
         return
     kept = memory.keep(slot, stated.passage, turn.hop.number)
     if isinstance(kept, str):
@@ -181,8 +203,8 @@ def filled(stated: Stated) -> Filled:
         stated.start,
         stated.end,
         stated.sentence,
-        "pattern" if fact is None else "memory",
-        confidence(stated.relation) if fact is None else fact.confidence,
+        "memory" if fact is not None else "model" if stated.by_model else "pattern",
+        fact.confidence if fact is not None else confidence(stated.relation, stated.by_model),
     )
 
 
@@ -214,8 +236,10 @@ def _answer(turn: Turn, supply: _Supply, followed: Followed) -> Generator[Event,
             ]
         )
     yield ev.DraftAccepted(text, "answer", 0)
-    why = f"read from {_sentences(len(citations))}, each cited; no model was asked"
-    return Answer(text, short, False, "sourced", tuple(citations), why, trust(followed.how))
+    asked = any(slot.by == "model" for slot in slots)
+    why = f"read from {_sentences(len(citations))}, each cited; {'one by the model' if asked else 'no model was asked'}"
+    how = f"{followed.how} with the model" if asked else followed.how
+    return Answer(text, short, False, "sourced", tuple(citations), why, trust(how))
 
 
 def _sentences(count: int) -> str:

@@ -118,7 +118,8 @@ class _Way:
     def value(self, step: Step) -> Generator[Wanted | Unread, Supplied, Stated]:
         """The value of a relation. Raises _Open."""
         if isinstance(step.of, Name):
-            name, hint, told, roles = step.of.text, step.of.hint, "", ()
+            roles: tuple[str, ...] = ()
+            name, hint, told = step.of.text, step.of.hint, ""
         else:
             before = yield from self.value(step.of)
             name, hint, told, roles = before.value, "", before.subject, predicates()[step.of.relation].nouns

@@ -18,7 +18,7 @@ from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.searchable import SearchIndex
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
-from mindchat.ports import NEVER, Cancel, Closes, CountsWords, Registry, TellsRepairs
+from mindchat.ports import NEVER, Cancel, Closes, CountsWords, FindsEncoder, Registry, TellsRepairs
 from mindchat.text.language import Language
 from mindchat.values import Absent, Passage, Query, WordCounts
 
@@ -39,7 +39,10 @@ class DocumentLibrary:
         within: Sequence[Path] = (),
         always: Sequence[str] = (),
         retrieve: RetrieveSection | None = None,
+        encoder: FindsEncoder | None = None,
     ) -> None:
+        """`encoder`: the one that index.encoder names; None: no vectors."""
+        self._encoder = encoder
         self._section, self._retrieve = section, retrieve or RetrieveSection()
         self._registry = registry
         self._within = tuple(str(path.expanduser().resolve()) for path in within)
@@ -66,11 +69,27 @@ class DocumentLibrary:
         from mindchat.corpus.search.milvus import MilvusIndex
 
         tell = self.notices.append
-        return MilvusIndex(folder, self._section, self._registry, collection, retrieve=self._retrieve, notify=tell)
+        return MilvusIndex(
+            folder,
+            self._section,
+            self._registry,
+            collection,
+            retrieve=self._retrieve,
+            encoder=self._encoder,
+            notify=tell,
+        )
 
     def _here(self, folder: Path, collection: str) -> Index:
         tell = self.notices.append
-        return Index(folder, self._section, self._registry, collection, retrieve=self._retrieve, notify=tell)
+        return Index(
+            folder,
+            self._section,
+            self._registry,
+            collection,
+            retrieve=self._retrieve,
+            encoder=self._encoder,
+            notify=tell,
+        )
 
     @property
     def index(self) -> SearchIndex:
@@ -221,6 +240,37 @@ class DocumentLibrary:
         index = self.index
         with index.lock():
             yield from index.updates(full=True, cancel=cancel)
+
+    def encode(self, cancel: Cancel = NEVER) -> Iterator[Any]:
+        """Make the vectors of all passages that have none: corpus.encoding events, before them (bytes, of how many)
+        while the encoder is fetched. Cancelled, it keeps what is finished and uses it.
+        """
+        from mindchat.corpus.encoding import encode
+
+        index, encoder = self.index, self._encoder
+        if encoder is None:
+            return
+        if encoder.id() is None:
+            for step in encoder.fetch():
+                cancel.check()
+                yield step
+        id_ = encoder.id()
+        assert id_ is not None  # fetched
+        yield from encode(index, encoder.load, id_, cancel)
+
+    def encode_behind(self, arguments: Sequence[str]) -> int:
+        """Start `mindchat index encode` as a process of its own, of low priority, that outlives this one; its id. Raises
+        IndexLockedError if one is at work. `arguments`: for its command line.
+        """
+        from mindchat.corpus.encoding import start_behind
+
+        return start_behind(self.index.vectors, arguments)
+
+    def pause_encoding(self) -> bool:
+        """Ask the process that encodes to stop after its block; whether there is one."""
+        from mindchat.corpus.encoding import pause
+
+        return pause(self.index.vectors)
 
     def close(self) -> None:
         """Release open files, the registry's too."""

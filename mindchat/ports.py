@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event, FactLearned
@@ -40,6 +40,10 @@ from mindchat.values import (
     Verdict,
     WordCounts,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Cancel:
@@ -423,6 +427,31 @@ class KnowsNames(Protocol):
         IndexMissingError.
         """
         ...
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors of unit length, whose inner product says how near two meanings are."""
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(texts, dimension); of a long text the beginning counts."""
+
+    def question(self, text: str) -> NDArray[np.float32]:
+        """(dimension,), to be compared with passages."""
+
+
+class FindsEncoder(Protocol):
+    """The encoder that the settings name, which may not be on this machine."""
+
+    name: str
+
+    def id(self) -> str | None:
+        """Name and hash of its files, without loading it; None if it is not here. Vectors of two ids do not compare."""
+
+    def fetch(self) -> Iterator[tuple[int, int]]:
+        """Bring it here: bytes, of how many (0: unknown). Raises DownloadError, UsageError."""
+
+    def load(self) -> Encoder:
+        """The encoder, loaded once. Raises ModelMissingError."""
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from mindchat.errors import ConfigError
 from mindchat.paths import packaged
 from mindchat.ports import NEVER, Cancel, Closes, CountsWords, FindsEncoder, Registry, TellsRepairs
 from mindchat.text.language import Language
-from mindchat.values import Absent, Passage, Query, WordCounts
+from mindchat.values import EVERYTHING, Absent, Filters, Passage, Query, Sought, WordCounts
 
 if TYPE_CHECKING:
     from mindchat.corpus.search.near import Known
@@ -60,7 +60,7 @@ class DocumentLibrary:
         self._indexes = {self._own: self._make(folder, self._own), DEMO: self._here(folder, DEMO)}
         self._demo_ready = False
         self._looked: tuple[str, bool] | None = None
-        self._known: tuple[tuple[str, str | None], Known] | None = None
+        self._known: tuple[tuple[str, str | None, Filters], Known] | None = None
 
     def _make(self, folder: Path, collection: str) -> SearchIndex:
         """The engine that the settings name; the demo is always searched on this machine."""
@@ -143,21 +143,23 @@ class DocumentLibrary:
         """Uris of all documents that hold a passage (ports.Registry.places)."""
         return self._registry.places(id)
 
-    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+    def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
         """The question's names that no searched document has (ports.KnowsNames). Raises IndexMissingError."""
         from mindchat.corpus.search.near import Searched, absent
 
-        return absent(question, Searched(self.search, self._names, Analyzer(self._section.language)), words)
+        source = Searched(self.search, lambda: self._names(filters), Analyzer(self._section.language), filters)
+        return absent(question, source, words)
 
-    def _names(self) -> Known:
-        """Titles of the searched documents, gathered once a generation."""
-        from mindchat.corpus.roots import is_under
+    def _names(self, filters: Filters) -> Known:
+        """Titles of the searched documents, gathered once a generation while the filters are the same."""
+        from mindchat.corpus.search.narrow import Narrowing, times_of
         from mindchat.corpus.search.near import Known
 
-        key = (self.index.collection, self.index.generation())
+        key = (self.index.collection, self.index.generation(), filters)
         if self._known is None or self._known[0] != key:
-            rows = self._registry.documents(self.index.collection)
-            inside = (row for row in rows if not self._within or any(is_under(row.uri, root) for root in self._within))
+            sought = Sought("", "names", filters=filters)
+            narrowing = Narrowing(sought, self._within, times_of(self._registry, self.index.collection))
+            inside = (row for row in self._registry.documents(self.index.collection) if narrowing.allows(row.uri))
             self._known = key, Known([row.title for row in inside])
         return self._known[1]
 

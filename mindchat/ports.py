@@ -16,6 +16,7 @@ from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event, FactLearned
 from mindchat.text.language import Language
 from mindchat.values import (
+    EVERYTHING,
     Absent,
     Choice,
     Chunk,
@@ -23,6 +24,7 @@ from mindchat.values import (
     Document,
     Draft,
     Entity,
+    Filters,
     Harvest,
     Passage,
     Piece,
@@ -422,10 +424,8 @@ class Closes(Protocol):
 class KnowsNames(Protocol):
     """A retriever that can tell what its documents name."""
 
-    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
-        """The names of a question that no document has, each with names that exist and are near. Raises
-        IndexMissingError.
-        """
+    def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
+        """The names of a question that no document that passes has, each with near ones. Raises IndexMissingError."""
         ...
 
 

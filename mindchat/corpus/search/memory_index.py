@@ -23,7 +23,7 @@ from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.weave import Weaver
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
 from mindchat.text.language import Language
-from mindchat.values import Absent, Passage, Query, WordCounts
+from mindchat.values import EVERYTHING, Absent, Filters, Passage, Query, Sought, WordCounts
 
 
 class MemoryIndex:
@@ -71,10 +71,11 @@ class MemoryIndex:
         hits = self._ranker.rank(words, query.text, k + SPARE)
         return answered(reasoned(hits, self._ids, self._graph), query.text, k, self._passages.get)
 
-    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+    def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
         """See ports.KnowsNames."""
-        titles = [passage.title for passage in self._passages.values()]
-        return absent(question, Searched(self.search, lambda: Known(titles), self._analyzer), words)
+        allows = Narrowing(Sought("", "names", filters=filters)).allows
+        titles = [passage.title for passage in self._passages.values() if allows(passage.document)]
+        return absent(question, Searched(self.search, lambda: Known(titles), self._analyzer, filters), words)
 
 
 def _woven(passages: Iterable[Passage], analyzer: Analyzer) -> Graph:

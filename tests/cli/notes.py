@@ -7,10 +7,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-FIRST = "Ines Tomas Greta Pavel Noor Luca Edda Imre Sanna Bruno".split()
-LAST = "Varga Holm Brandt Okoye Petrov Silva Keller Moreau Lindt Haas".split()
-BIRDS = "Kestrel Heron Plover Merlin Osprey Avocet Bittern Curlew Dunlin Egret".split()
-STAGES = "Alpha Ridge Harbor North Dawn Anchor Summit Meadow Lantern Quarry".split()
+FIRST = ["Ines", "Tomas", "Greta", "Pavel", "Noor", "Luca", "Edda", "Imre", "Sanna", "Bruno"]
+LAST = ["Varga", "Holm", "Brandt", "Okoye", "Petrov", "Silva", "Keller", "Moreau", "Lindt", "Haas"]
+BIRDS = ["Kestrel", "Heron", "Plover", "Merlin", "Osprey", "Avocet", "Bittern", "Curlew", "Dunlin", "Egret"]
+STAGES = ["Alpha", "Ridge", "Harbor", "North", "Dawn", "Anchor", "Summit", "Meadow", "Lantern", "Quarry"]
 WORK = ("bridge", "archive", "greenhouse", "signal box", "ferry", "bakery", "museum", "tunnel")
 STREETS = ("Lime", "Cooper", "Station", "Mill", "Orchard", "Castle", "Market", "Brewer")
 

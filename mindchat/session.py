@@ -97,6 +97,16 @@ class Library(Retriever, Protocol):
         """Forget what stands under the path; the files stay."""
         ...
 
+    def encode_behind(self, arguments: Sequence[str]) -> int:
+        """Make vectors in a process of its own; its id. `arguments`: for `mindchat index encode`. Raises
+        IndexLockedError.
+        """
+        ...
+
+    def pause_encoding(self) -> bool:
+        """Ask that process to stop; whether there is one."""
+        ...
+
 
 class Rooms(msgspec.Struct, frozen=True):
     """What a session can reach; put together by wiring."""

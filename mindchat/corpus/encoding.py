@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,6 +44,8 @@ if hasattr(os, "nice"):
 from mindchat.cli.command_runner import leave, run
 leave(run(["index", "encode", "--json", *sys.argv[1:]]))
 """
+_STARTED: list[subprocess.Popen[bytes]] = []
+"""Processes that this one has started."""
 _STEP = 32
 """Passages between two looks at the cancel token."""
 
@@ -221,6 +224,7 @@ def running(folder: Path) -> Note | None:
     """read_note, if that process still works: a killed one leaves its note."""
     import filelock
 
+    _STARTED[:] = [child for child in _STARTED if child.poll() is None]  # who has ended is taken leave of
     note = read_note(folder)
     if note is None:
         return None
@@ -241,8 +245,6 @@ def state_of(folder: Path) -> str:
 
 def start_behind(folder: Path, arguments: Sequence[str]) -> int:
     """Start `mindchat index encode` with these arguments as a process that outlives this one; its id."""
-    import subprocess
-
     from mindchat import child_process
 
     if (note := running(folder)) is not None:
@@ -251,6 +253,7 @@ def start_behind(folder: Path, arguments: Sequence[str]) -> int:
     child = child_process.start(
         ["-c", _BEHIND, *arguments], stdin=null, stdout=null, stderr=null, start_new_session=True
     )
+    _STARTED.append(child)
     return child.pid
 
 

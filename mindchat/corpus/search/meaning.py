@@ -27,11 +27,14 @@ class Meaning:
 
     def __init__(self, vectors: Vectors, encoder: FindsEncoder) -> None:
         self._vectors, self._encoder = vectors, encoder
+        self._wide: Vectors | None = None
         self._last: tuple[str, NDArray[np.float32]] | None = None
 
     def likeness(self, question: str) -> NDArray[np.float32]:
         """Vectors.likeness to a question in words. Raises what the encoder raises when it is loaded."""
-        return self._vectors.likeness(self.vector(question))
+        if self._wide is None:
+            self._wide = self._vectors.widened()
+        return self._wide.likeness(self.vector(question))
 
     def vector(self, question: str) -> NDArray[np.float32]:
         """The question's vector."""

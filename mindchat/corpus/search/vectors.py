@@ -27,8 +27,10 @@ from mindchat.storage.atomic import write_atomic
 from mindchat.values import Passage
 
 KEY_BYTES = 16
-_AT_ONCE = 4096
-"""Vectors that are widened to fp32 together: they stay in the processor's cache."""
+KEPT = 512_000_000
+"""Bytes of vectors in fp32 that are kept in memory while an index is open: 330,000 passages of 384 numbers."""
+_AT_ONCE = 512
+"""Vectors that are widened together where there are more: they stay in the processor's cache."""
 
 
 def read_text(passage: Passage) -> str:
@@ -44,19 +46,29 @@ def key_of(passage: Passage) -> bytes:
 class Vectors(Struct, frozen=True):
     """The vectors of a generation, by row of the matrix."""
 
-    rows: NDArray[np.float16]
-    """(passages, dimension), of unit length; zeros where there is none yet."""
+    rows: NDArray[np.floating]
+    """(passages, dimension), of unit length, in fp16 on disk; zeros where there is none yet."""
     held: NDArray[np.bool_]
     """(passages,): whether there is one."""
 
     def likeness(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosine of every passage with a question's vector: (passages,); 0 where there is no vector."""
         found = np.zeros(len(self.rows), np.float32)
-        if self.rows.shape[1:] == question.shape:
-            for start in range(0, len(found), _AT_ONCE):
-                part = self.rows[start : start + _AT_ONCE].astype(np.float32)
-                np.dot(part, question, out=found[start : start + _AT_ONCE])
+        if self.rows.shape[1:] != question.shape:
+            return found
+        if self.rows.dtype == np.float32:
+            np.dot(self.rows, question, out=found)
+            return found
+        wide = np.empty((_AT_ONCE, len(question)), np.float32)
+        for start in range(0, len(found), _AT_ONCE):
+            part = self.rows[start : start + _AT_ONCE]
+            np.copyto(wide[: len(part)], part)
+            np.dot(wide[: len(part)], question, out=found[start : start + _AT_ONCE])
         return found
+
+    def widened(self) -> Vectors:
+        """The same in fp32, in memory, if that is not too much: no processor multiplies fp16 as fast."""
+        return self if 2 * self.rows.nbytes > KEPT else Vectors(self.rows.astype(np.float32), self.held)
 
     def save(self, folder: Path) -> None:
         """Write both files into a new folder."""

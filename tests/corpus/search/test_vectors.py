@@ -61,6 +61,7 @@ def test_likeness_is_the_cosine_of_each_row(tmp_path: Path) -> None:
     Vectors(rows.astype(np.float16), held).save(tmp_path / "v")
     stored = Vectors.load(tmp_path / "v")
     assert np.allclose(stored.likeness(question), rows @ question, atol=2e-3)
+    assert np.allclose(stored.widened().likeness(question), stored.likeness(question), atol=1e-6)
     assert not stored.likeness(unit(1, 12)[0]).any()
 
 

@@ -106,7 +106,7 @@ class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only
     link_weight: Weight = 0.8
     link_depth: Annotated[int, Meta(ge=1, le=2)] = 2
     dense: Literal["on", "off"] = "off"
-    dense_weight: Share = 0.5
+    dense_weight: Share = 0.35
     evidence: Literal["sentences", "passages"] = "sentences"
     evidence_words: Annotated[int, Meta(ge=20)] = 280
 

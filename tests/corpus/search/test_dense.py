@@ -25,7 +25,7 @@ class Both(Given):
 
 
 def rank(words: Both, **settings) -> list:
-    section = RetrieveSection(**({"dense": "on", "links": "off"} | settings))
+    section = RetrieveSection(**({"dense": "on", "links": "off", "dense_weight": 0.5} | settings))
     return make_ranker(chosen(section), graph_of(), section).rank(words, "?", 5)
 
 

@@ -287,3 +287,12 @@ def test_killed_at_each_write_of_the_vectors(home):
 @pytest.mark.soak
 def test_killed_fifty_times_while_vectors_are_written(home):
     kill_and_check(home, 50)
+
+
+def test_an_index_in_memory_finds_the_same_by_meaning(full):
+    from mindchat.corpus.search.memory_index import MemoryIndex
+
+    memory = MemoryIndex(list(full.registry.passages()), IndexSection(), None, RetrieveSection(dense="on"), full.here)
+    for question in ("who cures", "a movie about ships", "vehicle cranes"):
+        found = [(p.title, p.found, round(p.score, 5)) for p in memory.search(Query(question), 4)]
+        assert found == [(p.title, p.found, round(p.score, 5)) for p in full.find(question, 4)]

@@ -287,6 +287,8 @@ class MilvusIndex:
                     self._drop(built.vectors)
                 (self.store.root / "milvus.json").unlink()
                 self._names.keep_only("")
+            for blocks in self.vectors.glob("*/block-*.npy"):
+                blocks.unlink(missing_ok=True)
 
     # ── looking
     # ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -97,6 +97,7 @@ def test_a_rebuild_keeps_the_vectors_and_forgetting_drops_them(server: Server) -
     server.index.forget()
     client = server.another()._collection("x").client
     assert client.list_collections() == []
+    assert not list(server.index.vectors.rglob("block-*"))
 
 
 def test_vectors_that_the_server_lost_are_found_missing_and_sent_again(server: Server) -> None:

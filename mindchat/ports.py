@@ -9,21 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from mindchat.errors import DeadlineError, Interrupted
 from mindchat.events import Event, FactLearned
 from mindchat.text.language import Language
 from mindchat.values import (
+    EVERYTHING,
     Absent,
     Choice,
-    Chunk,
     Cut,
-    Document,
     Draft,
     Entity,
     Filled,
+    Filters,
     Harvest,
     Passage,
     Piece,
@@ -41,6 +40,10 @@ from mindchat.values import (
     Verdict,
     WordCounts,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Cancel:
@@ -421,11 +424,34 @@ class Closes(Protocol):
 class KnowsNames(Protocol):
     """A retriever that can tell what its documents name."""
 
-    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
-        """The names of a question that no document has, each with names that exist and are near. Raises
-        IndexMissingError.
-        """
+    def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
+        """The names of a question that no document that passes has, each with near ones. Raises IndexMissingError."""
         ...
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors of unit length, whose inner product says how near two meanings are."""
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(texts, dimension); of a long text the beginning counts."""
+
+    def question(self, text: str) -> NDArray[np.float32]:
+        """(dimension,), to be compared with passages."""
+
+
+class FindsEncoder(Protocol):
+    """The encoder that the settings name, which may not be on this machine."""
+
+    name: str
+
+    def id(self) -> str | None:
+        """Name and hash of its files, without loading it; None if it is not here. Vectors of two ids do not compare."""
+
+    def fetch(self) -> Iterator[tuple[int, int]]:
+        """Bring it here: bytes, of how many (0: unknown). Raises DownloadError, UsageError."""
+
+    def load(self) -> Encoder:
+        """The encoder, loaded once. Raises ModelMissingError."""
 
 
 @runtime_checkable
@@ -461,94 +487,6 @@ class KeepsSlots(Protocol):
 
     def keep(self, slot: Filled, passage: Passage, hop: int) -> FactLearned | str:
         """Store one filled slot; or the reason why it is not stored. Does not end the turn."""
-        ...
-
-
-class Stored(Protocol):
-    """One row of the registry."""
-
-    @property
-    def uri(self) -> str:
-        """See Document.uri."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """See Document.title."""
-        ...
-
-    @property
-    def sha256(self) -> str:
-        """Of the text."""
-        ...
-
-    @property
-    def mtime_ns(self) -> int:
-        """Of the source file."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Of the source file, bytes."""
-        ...
-
-    @property
-    def passages(self) -> int:
-        """How many it has."""
-        ...
-
-    @property
-    def collection(self) -> str:
-        """The collection it belongs to."""
-        ...
-
-
-Outcome = Literal["added", "updated", "moved", "unchanged"]
-
-
-class Registry(Protocol):
-    """Documents, their decoded texts and their chunks: the truth from which index and citations derive."""
-
-    def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> Sequence[Outcome]:
-        """Insert or update documents in one transaction; facts of vanished text are withdrawn by the cascade."""
-        ...
-
-    def remove(self, uris: Sequence[str]) -> int:
-        """Forget documents (and withdraw what was learned from them only); how many were there."""
-        ...
-
-    def documents(self, collection: str | None = None) -> Iterator[Stored]:
-        """All active documents, by uri."""
-        ...
-
-    def passages(self, collection: str | None = None) -> Iterator[Passage]:
-        """All active passages, in a stable order: what the index is built from."""
-        ...
-
-    def passage(self, id: str) -> Passage | None:
-        """One passage by id."""
-        ...
-
-    def places(self, id: str) -> tuple[str, ...]:
-        """Uris of all documents of the same collection that hold the text of a passage; () for an unknown id."""
-        ...
-
-    def text(self, uri: str) -> str | None:
-        """A document's decoded text."""
-        ...
-
-    def count(self, collection: str | None = None) -> tuple[int, int]:
-        """(documents, passages)."""
-        ...
-
-
-class Reader(Protocol):
-    """Turns one file into documents."""
-
-    suffixes: frozenset[str]
-
-    def read(self, path: Path) -> Iterator[tuple[Document, Sequence[Chunk] | None]]:
-        """Documents of the file; chunks None: let the chunker decide. Raises DocumentError with the reason."""
         ...
 
 

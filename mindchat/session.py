@@ -18,11 +18,12 @@ import msgspec
 from mindchat import config as settings
 from mindchat.config import Config
 from mindchat.corpus.search.queries import parse
+from mindchat.document_ports import Registry
 from mindchat.errors import Interrupted, MindChatError, UsageError
 from mindchat.events import LAST, Event, ModelLoading, Notice, TurnCancelled, TurnFailed, from_json, to_json
 from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, measure
 from mindchat.paths import Paths
-from mindchat.ports import NEVER, Cancel, Closes, Engine, Memory, Model, Registry, Retriever, Settles, TellsRepairs
+from mindchat.ports import NEVER, Cancel, Closes, Engine, Memory, Model, Retriever, Settles, TellsRepairs
 from mindchat.trace import Trace, cut_of, fold, fold_all, report
 from mindchat.values import Cut, Sought
 
@@ -95,6 +96,16 @@ class Library(Retriever, Protocol):
 
     def remove(self, path: Path) -> Iterator[Any]:
         """Forget what stands under the path; the files stay."""
+        ...
+
+    def encode_behind(self, arguments: Sequence[str]) -> int:
+        """Make vectors in a process of its own; its id. `arguments`: for `mindchat index encode`. Raises
+        IndexLockedError.
+        """
+        ...
+
+    def pause_encoding(self) -> bool:
+        """Ask that process to stop; whether there is one."""
         ...
 
 

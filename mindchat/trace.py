@@ -427,11 +427,14 @@ def found_report(passage: Passage) -> dict[str, Any]:
 
 
 def found_words(passage: Passage, shown: Sequence[Passage], title: str = "") -> str:
-    """Why a passage was found, where its own words did not bring it, else "": “named in [1]: Fritz Lang”.
+    """Why a passage was found, where its own words did not bring it, else "": “named in [1]: Fritz Lang”, “near in
+    meaning”.
 
     The number is a place among those shown; a source that is not there is told by its title.
     """
     found = passage.found
+    if found is not None and found.by == "dense":
+        return "near in meaning"
     if found is None or found.by != "link":
         return ""
     place = next((f"[{n}]" for n, other in enumerate(shown, 1) if other.id == found.source), title or "another passage")

@@ -295,6 +295,9 @@ class Filters(Struct, frozen=True):
         return self != Filters()
 
 
+EVERYTHING = Filters()
+
+
 class Sought(Query, frozen=True):
     """A query as somebody typed it: its words, and what must hold of every passage that is found."""
 

@@ -18,7 +18,7 @@ from mindchat.models import MODELS
 from mindchat.pace import PaceFile
 from mindchat.paths import Paths, find_paths, private
 from mindchat.plugins import resolve
-from mindchat.ports import Ask, Cancel, Engine, Memory, Model, Retriever, Rewordings
+from mindchat.ports import Ask, Cancel, Engine, FindsEncoder, Memory, Model, Retriever, Rewordings
 from mindchat.session import Rooms, Session
 from mindchat.text.nearest_name import unknown
 from mindchat.values import Passage
@@ -183,7 +183,9 @@ def _open_rooms(
             paths.memory_db, config.memory, project=project, session=session or "new", model=config.model.name
         )
     chats = None if incognito else open_chats(paths)
-    library = DocumentLibrary(paths.index, config.index, registry, within, config.paths.index, config.retrieve)
+    library = DocumentLibrary(
+        paths.index, config.index, registry, within, config.paths.index, config.retrieve, find_encoder(config, paths)
+    )
     return Rooms(paths, registry, library, facts, chats, project)
 
 
@@ -193,8 +195,17 @@ def open_library(config: Config, paths: Paths) -> DocumentLibrary:
 
     private(paths.data)
     return DocumentLibrary(
-        paths.index, config.index, DocumentRegistry(paths.memory_db), (), config.paths.index, config.retrieve
-    )
+        paths.index, config.index, DocumentRegistry(paths.memory_db), (), config.paths.index, config.retrieve,
+        find_encoder(config, paths),
+    )  # fmt: skip
+
+
+def find_encoder(config: Config, paths: Paths) -> FindsEncoder:
+    """The encoder that the settings name; nothing is loaded yet."""
+    from mindchat.models.encoders import NamedEncoder
+
+    models = find_paths(config.paths.models).models if config.paths.models else paths.models
+    return NamedEncoder(config.index.encoder, models, config.model.threads)
 
 
 def open_chats(paths: Paths) -> ChatStore:

@@ -21,6 +21,7 @@ CITY = passage("city", Found("link", "Vienna"))
         (FILM, [FILM, LANG], "", ""),
         (passage("old", None), [FILM], "", ""),
         (passage("kept", Found("memory")), [FILM], "", ""),
+        (passage("near", Found("dense")), [FILM], "", "near in meaning"),
         (LANG, [CITY, FILM, LANG], "", "named in [2]: Fritz Lang"),
         (LANG, [LANG], "", "named in another passage: Fritz Lang"),
         (LANG, [], "Metropolis", "named in Metropolis: Fritz Lang"),

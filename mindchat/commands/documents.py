@@ -7,7 +7,7 @@ Owns: these and /index search. Does not own: reading, indexing, searching (corpu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +88,42 @@ def index(session: Session, args: str) -> Iterator[Reply]:
     if not args.strip():
         state = session.rooms.library.status()
         held = f"{state['documents']:,} documents, {state['passages']:,} passages"
-        yield Reply(f"{held} in the {state['collection']} collection. /index PATH adds more.")
+        yield Reply(f"{held} in the {state['collection']} collection. /index PATH adds more.{_vectors(session, state)}")
         return
     yield from follow(session.rooms.library.add(_paths(args)))
+
+
+def _vectors(session: Session, state: Mapping[str, Any]) -> str:
+    """How many passages can be found by their meaning, where somebody asked for that."""
+    if state.get("encoding"):
+        return f"\nVectors are being made: {state['encoding']}. /index encode pause stops it."
+    held, asked = state.get("vectors", 0), session.config.retrieve.dense == "on"
+    if not (held or asked):
+        return ""
+    rest = " /index encode makes the rest." if held < state["passages"] else ""
+    return f"\n{held:,} passages have a vector.{rest}"
+
+
+def encode(session: Session, args: str) -> Iterator[Reply]:
+    """Make vectors in a process of its own, while the conversation goes on; /index tells how far it is."""
+    library, wish = session.rooms.library, args.strip()
+    if wish == "pause":
+        stopped = library.pause_encoding()
+        said = "It stops after its block; what is finished is kept." if stopped else "No process is encoding."
+        yield Reply(said, ok=stopped)
+        return
+    if wish:
+        raise UsageError(
+            f"/index encode {clean_line(wish, 40)}: what is that?", "/index encode, or /index encode pause"
+        )
+    values = {key: getattr(getattr(session.config, key.partition(".")[0]), key.partition(".")[2]) for key in _HANDED_ON}
+    arguments = [part for key, value in values.items() if value for part in ("--set", f"{key}={value}")]
+    library.encode_behind(arguments)
+    yield Reply("Vectors are being made beside the conversation. /index tells how far; /index encode pause stops it.")
+
+
+_HANDED_ON = ("index.collection", "index.encoder", "index.milvus", "index.milvus_token_env", "paths.models")
+"""Settings of the conversation that another process needs to make the same vectors."""
 
 
 def search(session: Session, args: str) -> Iterator[Reply]:
@@ -144,6 +177,7 @@ def remove(session: Session, args: str) -> Iterator[Reply]:
 AS_IN_A_SHELL: dict[str, Callable[[Session, str], Iterator[Reply]]] = {
     "add": index,
     "search": search,
+    "encode": encode,
     "status": index,
     "sync": sync,
     "remove": remove,

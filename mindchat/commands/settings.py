@@ -72,6 +72,7 @@ def model(session: Session, args: str) -> Iterator[Reply]:
         lines = [
             f"{marks.get(info.id, ' ')} {info.id.ljust(28)} {'installed' if info.installed else ''}"
             for info in store.list()
+            if info.role == "chat"
         ]
         yield Reply("\n".join(lines) + "\n/model NAME switches; what is missing is fetched first", action="model")
         return
@@ -113,7 +114,7 @@ REPEATS = ["0", "1", "2", "auto"]
 def _models(session: Session) -> list[str]:
     from mindchat.models.install.model_store import Store
 
-    return [info.id for info in Store(session.rooms.paths.models).list()]
+    return [info.id for info in Store(session.rooms.paths.models).list() if info.role == "chat"]
 
 
 COMMANDS = (

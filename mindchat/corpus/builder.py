@@ -1,4 +1,5 @@
-"""One new generation: what changed goes into a copy of the index of record, then matrix and name graph are derived.
+"""One new generation: what changed goes into a copy of the index of record, then matrix and name graph are derived, and
+the vectors that are finished are laid beside them.
 
 Owns: telling new, changed and vanished passages from the registry's stream; passages that stand in several places. Does
 not own: locks, the pointer (generations), when to build (index).
@@ -19,18 +20,25 @@ from mindchat.corpus.search.generations import Manifest, Store, link_tree
 from mindchat.corpus.search.graph import Graph, same
 from mindchat.corpus.search.impact_matrix import Matrix, from_record
 from mindchat.corpus.search.twins import content_key
+from mindchat.corpus.search.vectors import Blocks, Vectors, key_of
 from mindchat.corpus.search.weave import woven
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
+from mindchat.document_ports import Registry
 from mindchat.errors import MemoryStoreError
-from mindchat.ports import Registry
 from mindchat.values import Passage
 
 
 class Builder:
-    """Collects passages by offer(), then settle(), commit(), derive(), weave() in this order; close() in any case."""
+    """Collects passages by offer(), then settle(), then commit(), derive(), weave() or, where nothing of the passages
+    changed, relink(); then embed(). close() in any case.
+    """
 
-    def __init__(self, store: Store, base: Path | None, analyzer: Analyzer, space: int) -> None:
-        """`space`: bytes that must be free before anything is written."""
+    def __init__(
+        self, store: Store, base: Path | None, analyzer: Analyzer, space: int, blocks: Blocks | None = None
+    ) -> None:
+        """`space`: bytes that must be free before anything is written. `blocks`: finished vectors, if there are any."""
+        self.blocks = blocks
+        self._meanings: dict[str, bytes] = {}
         self.added = self.deleted = self.kept = 0
         self.places: dict[str, list[str]] = {}
         """Passage id → uris of further documents that hold the same passage."""
@@ -63,6 +71,8 @@ class Builder:
             return
         if passage.id in self._ids:
             raise MemoryStoreError(f"Two passages are called {passage.id}.", "mindchat doctor looks at the registry.")
+        if self.blocks is not None:
+            self._meanings[passage.id] = key_of(passage)
         number, print_ = self._known.get(passage.id, (-1, b""))
         if number >= 0 and print_ == fingerprint(passage):
             self._ids[passage.id] = number
@@ -103,6 +113,42 @@ class Builder:
     def weave(self, registry: Registry, collection: str, base: Graph | None) -> None:
         """Write the name graph of the record's passages, in the order of the matrix; `base`: the graph before."""
         woven(registry, collection, self._analyzer, base, self._order).save(self.folder / "graph")
+
+    def relink(self) -> int:
+        """Take everything but the vectors from the base as it is; the number of searchable passages."""
+        assert self._base is not None
+        for name in ("matrix", "graph"):
+            if (self._base / name).is_dir():
+                link_tree(self._base / name, self.folder / name)
+        (self.folder / "places.json").write_text(json.dumps(self.places), encoding="utf-8")
+        record = Record(self.folder / "record")
+        try:
+            self._order = live_ids(record)
+        finally:
+            record.close()
+        return len(self._order)
+
+    @property
+    def encoded(self) -> tuple[str, int]:
+        """Encoder and number of the vectors that embed() would write; ("", 0) without any."""
+        if self.blocks is None:
+            return "", 0
+        held = sum(key in self.blocks.keys for key in self._meanings.values())
+        return (self.blocks.encoder, held) if held else ("", 0)
+
+    def embed(self) -> tuple[str, int]:
+        """Write the vectors that are finished, in the order of the matrix; as `encoded`."""
+        encoder, held = self.encoded
+        if self.blocks is not None and held:
+            array = self.blocks.array([self._meanings[id_] for id_ in self._order])
+            array.save(self.folder / "vectors")
+            held = int(array.held.sum())
+        return (encoder, held) if held else ("", 0)
+
+    def forget_vectors(self) -> None:
+        """Of passages that are there no more."""
+        if self.blocks is not None:
+            self.blocks.keep_only(self._meanings.values())
 
     def close(self) -> None:
         """Drop what was not finished."""
@@ -210,3 +256,23 @@ def graph_differences(generation: Path, manifest: Manifest, registry: Registry, 
         order = [id_.decode("utf-8", "surrogatepass") for id_ in stored.ids]
         if not same(stored, woven(registry, collection, Analyzer(manifest.language), None, order)):
             yield "The name graph differs from the stored documents; mindchat index rebuild mends it."
+
+
+def vector_differences(
+    generation: Path, manifest: Manifest, blocks: Blocks, passages: Iterable[Passage]
+) -> Iterator[str]:
+    """Whether the vectors of a generation are those that were made of its passages' texts; one sentence if not. Finished
+    ones that it does not have yet are no difference.
+    """
+    if manifest.encoder != blocks.encoder:
+        return
+    keys = {passage.id: key_of(passage) for passage in passages}
+    record = Record(generation / "record")
+    try:
+        made = blocks.array([keys.get(id_, b"") for id_ in live_ids(record)])
+    finally:
+        record.close()
+    stored = Vectors.load(generation / "vectors")
+    held = stored.held
+    if not np.array_equal(made.held & held, held) or not np.array_equal(stored.rows[held], made.rows[held]):
+        yield "The vectors are not those that were made of the stored documents; mindchat index sync mends it."

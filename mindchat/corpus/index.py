@@ -20,17 +20,20 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mindchat.config import IndexSection, RetrieveSection
+from mindchat.corpus.encoding import state_of
 from mindchat.corpus.search import names
 from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import FORMAT, Damaged, Manifest, Store, full_disk_is_an_error
 from mindchat.corpus.search.narrow import Narrowing, scan, times_of
+from mindchat.document_ports import Registry
 from mindchat.errors import IndexMissingError, ResourceError
-from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.ports import NEVER, Cancel, FindsEncoder
 from mindchat.values import Passage, Query, WordCounts
 
 if TYPE_CHECKING:
     from mindchat.corpus.search.open_generation import Opened
+    from mindchat.corpus.search.vectors import Blocks
 
 _EVERY = 200
 """Passages between two looks at the cancel token and two progress reports."""
@@ -56,6 +59,10 @@ class IndexStatus(Struct, frozen=True):
     writer: int | None
     """Process id of whoever is writing now."""
     bytes_on_disk: int
+    vectors: int = 0
+    """Passages that can be found by their meaning, with the encoder that the settings name."""
+    encoding: str = ""
+    """What a process that makes vectors now has done."""
 
 
 class Update(Struct, frozen=True):
@@ -103,10 +110,16 @@ class Index:
         *,
         retrieve: RetrieveSection | None = None,
         ranker: str = "",
+        encoder: FindsEncoder | None = None,
+        vectors: Path | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
-        """`ranker`: one of search.rankers.RANKERS; "": the one that the settings name."""
+        """`ranker`: one of search.rankers.RANKERS; "": the one that the settings name. `encoder`: None: no vectors.
+
+        `vectors`: a folder of blocks that others use too; nothing is ever removed from it.
+        """
         self.retrieve, self._ranker = retrieve or RetrieveSection(), ranker
+        self.encoder, self._shared = encoder, vectors
         self.store = Store(folder / folder_name(collection))
         self.section, self.registry, self.collection = section, registry, collection
         self.notify = notify or (lambda _: None)
@@ -155,12 +168,12 @@ class Index:
                 self._renew(name)
             try:
                 self._opened = Opened.open(
-                    self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker
+                    self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker, self.encoder
                 )
             except Damaged as error:
                 self._mend(error)
                 self._opened = Opened.open(
-                    self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker
+                    self.store, self._current(), self.section, self.notify, self.retrieve, self._ranker, self.encoder
                 )
             return self._opened
 
@@ -236,13 +249,14 @@ class Index:
         assert isinstance(last, Update)
         return last
 
-    def _update(self, *, full: bool, cancel: Cancel) -> Iterator[Progress | Update]:
+    def _update(self, *, full: bool, cancel: Cancel, encoder: str = "") -> Iterator[Progress | Update]:
         from mindchat.corpus.builder import Builder, read_graph
 
         started = time.monotonic()
         base, manifest = (None, None) if full else self._base()
         total = self.registry.count(self.collection)[1]
-        builder = Builder(self.store, base, Analyzer(self.section.language), total * _BYTES_A_PASSAGE)
+        blocks = self._blocks(manifest, encoder)
+        builder = Builder(self.store, base, Analyzer(self.section.language), total * _BYTES_A_PASSAGE, blocks)
         try:
             with full_disk_is_an_error(self.store.root):
                 for number, passage in enumerate(self.registry.passages(self.collection), 1):
@@ -251,29 +265,60 @@ class Index:
                         cancel.check()
                         yield Progress("index", number, max(total, number))
                 params = params_of(self.section)
-                if builder.settle() or manifest is None or self._stale(manifest, params):
-                    yield Progress("commit", total, total)
-                    builder.commit()
-                    cancel.check()
-                    yield Progress("matrix", total, total)
-                    passages = builder.derive(params if self.section.matrix else None)
-                    cancel.check()
-                    yield Progress("names", total, total)
-                    builder.weave(self.registry, self.collection, read_graph(base, manifest))
-                    cancel.check()
+                changed = builder.settle() or manifest is None or self._stale(manifest, params)
+                if changed or manifest is None or (manifest.encoder, manifest.vectors) != builder.encoded:
+                    if changed:
+                        yield Progress("commit", total, total)
+                        builder.commit()
+                        cancel.check()
+                        yield Progress("matrix", total, total)
+                        passages = builder.derive(params if self.section.matrix else None)
+                        cancel.check()
+                        yield Progress("names", total, total)
+                        builder.weave(self.registry, self.collection, read_graph(base, manifest))
+                        cancel.check()
+                    else:
+                        passages = builder.relink()
+                    embedded, vectors = builder.embed()
                     name: str | None = self.store.finish(
                         builder.folder,
                         passages=passages,
                         language=self.section.language,
                         params=params,
                         seconds=time.monotonic() - started,
+                        encoder=embedded,
+                        vectors=vectors,
                     )
+                    if self._shared is None:
+                        builder.forget_vectors()
                 else:
                     name, passages = self.store.current(), builder.kept
                 self.store.set_pending(False)
         finally:
             builder.close()
         yield Update(builder.added, builder.deleted, passages, name, time.monotonic() - started, base is None)
+
+    @property
+    def vectors(self) -> Path:
+        """See corpus.encoding.TakesVectors."""
+        return self._shared or self.store.root / "vectors"
+
+    def _blocks(self, manifest: Manifest | None, encoder: str = "") -> Blocks | None:
+        """The finished vectors of the encoder in force, or, where that is not here now, of the one before."""
+        from mindchat.corpus.search.vectors import Blocks
+
+        if not Blocks.there(self.vectors):
+            return None
+        encoder = encoder or (self.encoder.id() if self.encoder is not None else None) or ""
+        encoder = encoder or (manifest.encoder if manifest is not None else "")
+        return Blocks(self.vectors, encoder) if encoder else None
+
+    def take_vectors(self, encoder: str) -> tuple[int, int]:
+        """See corpus.encoding.TakesVectors."""
+        with self.lock():
+            self._drain(self._update(full=False, cancel=NEVER, encoder=encoder))
+        manifest = self.store.manifest(self._current())
+        return manifest.vectors, manifest.passages
 
     def _stale(self, manifest: Manifest, params: Params) -> bool:
         same = manifest.has_matrix == self.section.matrix and manifest.params == params
@@ -336,13 +381,15 @@ class Index:
             self.pending,
             self.store.holder(),
             size,
+            manifest.vectors if manifest and self.encoder and manifest.encoder == self.encoder.id() else 0,
+            state_of(self.vectors),
         )
 
     def verify(self) -> list[str]:
         """Every difference found between files, manifest, record, matrix and registry, one sentence each; [] if all is
         well.
         """
-        from mindchat.corpus.builder import differences, graph_differences
+        from mindchat.corpus.builder import differences, graph_differences, vector_differences
 
         name = self.store.current()
         if name is None:
@@ -357,6 +404,9 @@ class Index:
             return [f"Damaged: {error}."]
         found = list(differences(self.store.root / name, self.registry.passages(self.collection)))
         found += graph_differences(self.store.root / name, manifest, self.registry, self.collection)
+        if (blocks := self._blocks(manifest)) is not None:
+            passages = self.registry.passages(self.collection)
+            found += vector_differences(self.store.root / name, manifest, blocks, passages)
         return [*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found
 
     def forget(self) -> None:

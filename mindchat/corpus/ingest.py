@@ -33,8 +33,9 @@ from mindchat.corpus.reading.file_reader import Complaint, Reading
 from mindchat.corpus.reading.walk import Found, walk
 from mindchat.corpus.roots import is_gone, is_under, load_roots, save_roots
 from mindchat.corpus.search.searchable import SearchIndex
+from mindchat.document_ports import Registry
 from mindchat.errors import DocumentError, UsageError
-from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.ports import NEVER, Cancel
 from mindchat.text.language import language_or_english
 from mindchat.values import Chunk, Document
 

@@ -16,10 +16,10 @@ from mindchat.corpus.roots import is_under
 from mindchat.corpus.search import names
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.answers import Listed, Reasoned, reasoned
-from mindchat.corpus.search.graph import Graph
-from mindchat.corpus.search.rankers import ByWords, chosen, make_ranker
+from mindchat.corpus.search.graph import Graph, same
+from mindchat.corpus.search.rankers import chosen, make_ranker
 from mindchat.corpus.search.weave import woven
-from mindchat.ports import Registry
+from mindchat.document_ports import Registry
 
 
 class KeptGraph:
@@ -42,11 +42,13 @@ class KeptGraph:
 
     def make(self, language: str, before: str) -> str:
         """A graph of the registry's passages in a new folder, from the one before where that holds; its name."""
-        order = sorted({passage.id for passage in self._registry.passages(self._collection)}, key=_encoded)
-        graph = woven(self._registry, self._collection, Analyzer(language), self.load(before), order)
+        graph = woven(self._registry, self._collection, Analyzer(language), self.load(before), self._order())
         name = f"{_prefix()}{secrets.token_hex(8)}"
         graph.save(self._root / name)
         return name
+
+    def _order(self) -> list[str]:
+        return sorted({passage.id for passage in self._registry.passages(self._collection)}, key=_encoded)
 
     def keep_only(self, name: str) -> None:
         """Remove the other graphs' folders, finished or not."""
@@ -55,21 +57,42 @@ class KeptGraph:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def rank(
-        self, hits: Sequence[tuple[str, float]], question: str, k: int, name: str, roots: Sequence[str]
+        self,
+        hits: Sequence[tuple[str, float]],
+        near: Sequence[tuple[str, float]],
+        question: str,
+        k: int,
+        name: str,
+        roots: Sequence[str],
     ) -> list[Reasoned]:
-        """At most k passages; by the server's scores alone if links are off, or the graph does not know all hits."""
+        """At most k passages; by the server's scores alone if links are off, or the graph does not know all hits.
+
+        `near`: (id, cosine), nearest first; [] without vectors.
+        """
         best: dict[str, float] = {}
         for id_, score in sorted(hits, key=lambda hit: (-hit[1], hit[0])):
             best.setdefault(id_, score)
         graph = self.load(name) if self._retrieve.links == "on" else None
-        rows = [graph.ids.find(_encoded(id_)) for id_ in best] if graph is not None else []
-        if graph is None or -1 in rows:
-            words = Listed(dict(enumerate(best.values())), lambda row: True)
-            return reasoned(ByWords().rank(words, question, k), list(best), None)
-        words = Listed(dict(zip(rows, best.values(), strict=True)), lambda row: self._inside(graph, row, roots))
-        return reasoned(
-            make_ranker(chosen(self._retrieve), graph, self._retrieve).rank(words, question, k), graph.ids, graph
+        ids = list({**best, **dict(near)})
+        rows = [graph.ids.find(_encoded(id_)) for id_ in ids] if graph is not None else []
+        known = graph if -1 not in rows else None
+        row_of = dict(zip(ids, rows if known is not None else range(len(ids)), strict=True))
+        words = Listed(
+            {row_of[id_]: score for id_, score in best.items()},
+            lambda row: known is None or self._inside(known, row, roots),
+            [(row_of[id_], cosine) for id_, cosine in near],
         )
+        ranker = make_ranker(chosen(self._retrieve), known, self._retrieve)
+        return reasoned(ranker.rank(words, question, k), known.ids if known is not None else ids, known)
+
+    def differs(self, language: str, name: str) -> bool:
+        """Whether the graph of that folder is not the one that the registry's texts give; a missing one is no
+        difference, since the next update makes it.
+        """
+        stored = self.load(name)
+        if stored is None:
+            return False
+        return not same(stored, woven(self._registry, self._collection, Analyzer(language), None, self._order()))
 
     def _inside(self, graph: Graph, row: int, roots: Sequence[str]) -> bool:
         """Whether a passage that the server did not bring stands under the paths."""

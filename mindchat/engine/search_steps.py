@@ -34,7 +34,7 @@ def missing_names(turn: Turn) -> Iterator[Event]:
     if not isinstance(retriever, KnowsNames):
         return
     with contextlib.suppress(IndexMissingError):
-        if absent := retriever.absent(turn.hop.question, turn.words):
+        if absent := retriever.absent(turn.hop.question, turn.words, turn.sought.filters):
             yield ev.NamesAbsent(absent)
             yield from read_names(turn, absent)
 

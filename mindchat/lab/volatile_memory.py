@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mindchat.config import MemorySection
+from mindchat.document_ports import Registry
 from mindchat.memory.facts import FactMemory
 from mindchat.memory.learning.confidence import Calibration
 from mindchat.memory.learning.grounding import Grounded
-from mindchat.ports import Registry
 from mindchat.storage.document_registry import DocumentRegistry
 from mindchat.storage.migrations import MEMORY, open_store
 from mindchat.values import Chunk, Document, Passage, Query, Recalled

@@ -17,7 +17,7 @@ from mindchat.config import Config, IndexSection, ModelSection, RetrieveSection,
 from mindchat.events import ModelLoading
 from mindchat.library import DocumentLibrary, GivenPassages
 from mindchat.paths import Paths, private
-from mindchat.ports import Model, Retriever
+from mindchat.ports import FindsEncoder, Model, Retriever
 from mindchat.session import Rooms, Session
 from mindchat.values import Passage
 
@@ -45,6 +45,7 @@ class Workbench:
         self._models: dict[tuple[ModelSection, ServerSection], Model] = {}
         self._open: dict[tuple[str, IndexSection, RetrieveSection], Retriever] = {}
         self._memories: dict[str, VolatileMemory] = {}
+        self._encoders: dict[str, FindsEncoder] = {}
 
     def make(self, config: Config, corpus: CorpusSpec) -> Session:
         """A fresh, cold session over the corpus of one question (evals.examples.CorpusSpec): no arm profits from
@@ -109,7 +110,7 @@ class Workbench:
         if corpus.kind == "own":
             from mindchat.corpus.search.memory_index import MemoryIndex
 
-            return MemoryIndex(_passages(corpus.passages), config.index, None, config.retrieve)
+            return MemoryIndex(_passages(corpus.passages), config.index, None, config.retrieve, self._encoder(config))
         if corpus.kind != "open":
             return GivenPassages()
         key = (corpus.path, config.index, config.retrieve)
@@ -123,11 +124,23 @@ class Workbench:
 
         home = private(self._paths.cache / "corpora" / hashlib.sha256(str(path).encode()).hexdigest()[:16])
         library = DocumentLibrary(
-            home / "index", config.index, DocumentRegistry(home / "registry.db"), retrieve=config.retrieve
-        )
+            home / "index", config.index, DocumentRegistry(home / "registry.db"), retrieve=config.retrieve,
+            encoder=self._encoder(config),
+        )  # fmt: skip
         for _ in library.add([path]):
             pass
+        if config.retrieve.dense == "on":
+            for _ in library.encode():
+                pass
         return library
+
+    def _encoder(self, config: Config) -> FindsEncoder | None:
+        """One for all arms that name it, since loading it takes a second; None if the arm wants none."""
+        if config.retrieve.dense == "off":
+            return None
+        if config.index.encoder not in self._encoders:
+            self._encoders[config.index.encoder] = wiring.find_encoder(config, self._paths)
+        return self._encoders[config.index.encoder]
 
 
 def _passages(sources: Sequence[Source]) -> list[Passage]:

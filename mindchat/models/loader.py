@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from mindchat.config import ModelSection
-from mindchat.errors import ModelMissingError
+from mindchat.errors import ModelMissingError, UsageError
 from mindchat.events import ModelLoading
 from mindchat.models import MODELS
-from mindchat.models.install.catalogue import Reference, resolve
+from mindchat.models.install.catalogue import Reference, catalogue, resolve
 from mindchat.models.install.hub import stay_offline
 from mindchat.models.install.manifest import require_sound
 from mindchat.models.install.memory_estimate import Estimate, Shape, copies, fit, shape_of_entry, shape_of_folder
@@ -43,6 +43,12 @@ def open_model(
     damaged), DownloadError, MindChatError.
     """
     tell = progress or (lambda news: None)
+    entry = catalogue().get(section.name.strip().lower())
+    if entry is not None and entry.role != "chat":
+        raise UsageError(
+            f"{entry.id} is an encoder; it finds passages and writes no answers.",
+            "index.encoder names it; `mindchat models list` shows the models that answer.",
+        )
     started = time.monotonic()
     folder, name = _folder(section, Store(models_folder), tell, fetch)
     require_sound(folder, name)

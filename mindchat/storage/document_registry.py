@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mindchat.ports import Outcome
+from mindchat.document_ports import Outcome
 from mindchat.storage import relocation
 from mindchat.storage.clock import now
 from mindchat.storage.migrations import MEMORY, open_store

@@ -18,7 +18,7 @@ CHAT = (
     Binding("ctrl+r", "sessions", "Sessions", id="chat.sessions"),
     Binding("ctrl+n", "new", "New", id="chat.new", show=False),
     Binding("ctrl+o", "as_typed", "Ask as typed", id="chat.typed", show=False),
-    Binding("ctrl+y", "anyway", "Answer anyway", id="chat.anyway", show=False),
+    Binding("ctrl+y", "anyway", "Answer anyway", id="chat.anyway", show=False, priority=True),
     Binding("ctrl+t", "reasoning", "Reasoning", id="chat.reasoning", show=False),
     Binding("f7", "copy_answer", "Copy answer", id="chat.copy", show=False, priority=True),
     Binding("end", "follow", "Follow", id="chat.follow", show=False),

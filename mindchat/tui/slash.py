@@ -35,10 +35,10 @@ OPENS_SCREEN = frozenset({"sessions", "model", "compare"})
 
 
 def list_models(session: Session) -> list[Any]:
-    """Catalogue and installed models."""
+    """Models of the catalogue and installed ones, those that answer."""
     from mindchat.models.install.model_store import Store
 
-    return list(Store(session.rooms.paths.models).list())
+    return [info for info in Store(session.rooms.paths.models).list() if info.role == "chat"]
 
 
 class Slash:

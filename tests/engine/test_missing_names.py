@@ -10,7 +10,7 @@ from mindchat.errors import IndexMissingError
 from mindchat.models.scripted import Reply
 from mindchat.text.language import Language
 from mindchat.trace import fold_all, report
-from mindchat.values import Absent
+from mindchat.values import EVERYTHING, Absent, Filters
 
 from ..fakes import WORLD, KeywordRetriever, NoIndex, of, run
 
@@ -48,10 +48,19 @@ def test_a_rewritten_question_is_what_counts() -> None:
 
 def test_a_retriever_that_knows_no_names_or_has_no_index_is_no_failure() -> None:
     class Empty(NoIndex):
-        def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+        def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
             raise IndexMissingError("Nothing is indexed yet.")
 
     for retriever in (KeywordRetriever(), Empty()):
         events = run("Who directed the film Metropoliss?", TAPE, retriever=retriever)
         assert kinds(events)[-1] == "AnswerReady"
         assert "NamesAbsent" not in kinds(events)
+
+
+def test_filters_of_the_question_hold_for_its_names() -> None:
+    from mindchat.values import Sought
+
+    for part, missing in (("p1.txt", 0), ("p3.txt", 1)):
+        question = Sought("Who directed the film Metropolis?", "question", filters=Filters(paths=(part,)))
+        events = run(question, TAPE, "answer.refuse=off", retriever=MemoryIndex(WORLD))
+        assert len(of(events, ev.NamesAbsent)) == missing

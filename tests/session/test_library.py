@@ -13,7 +13,7 @@ from mindchat.paths import find_paths
 from mindchat.ports import KnowsNames
 from mindchat.session import Session
 from mindchat.text.language import language
-from mindchat.values import Absent, Query
+from mindchat.values import Absent, Filters, Query
 
 Open = Callable[..., Session]
 
@@ -118,6 +118,11 @@ def test_missing_names_follow_the_documents_and_the_paths_that_are_searched(home
     inner = wiring.open_session(Config(), find_paths(), within=[tmp_path / "b"]).rooms.library
     assert isinstance(inner, KnowsNames)
     assert inner.absent("Who made Metropolis?", language("en")) == (Absent("Metropolis"),)
+    a, b = (Filters(within=(str(tmp_path / folder),)) for folder in "ab")
+    assert found.absent("Who is Fritz Lang?", language("en"), a) == (Absent("Fritz Lang"),)
+    assert found.absent("Who is Fritz Lang?", language("en"), b) == ()
+    assert found.absent("Who made Metropolis?", language("en"), b) == (Absent("Metropolis"),)
+    assert found.absent("Who made Metropolis?", language("en"), a)[0].near == ("Metropolitan Opera",)
     (tmp_path / "a" / "Metropolis.txt").write_text("A silent film.", encoding="utf-8")
     list(found.sync())
     assert found.absent("Who made Metropolis?", language("en")) == ()

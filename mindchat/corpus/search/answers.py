@@ -28,10 +28,16 @@ class Scored:
     """rankers.Words over the scores of all passages."""
 
     def __init__(
-        self, scores: NDArray[np.floating], ids: Strings | Sequence[str], mask: NDArray[np.bool_] | None = None
+        self,
+        scores: NDArray[np.floating],
+        ids: Strings | Sequence[str],
+        mask: NDArray[np.bool_] | None = None,
+        likeness: Callable[[], NDArray[np.float32] | None] = lambda: None,
     ) -> None:
-        """`scores`, `ids`, `mask`: (passages,); only passages of the mask are answered."""
-        self._scores, self._ids, self._mask = scores, ids, mask
+        """`scores`, `ids`, `mask`: (passages,); only passages of the mask are answered. `likeness`: to the question, of
+        the same passages; asked only by rankers that want it.
+        """
+        self._scores, self._ids, self._mask, self._likeness = scores, ids, mask, likeness
 
     def best(self, n: int) -> list[tuple[int, float]]:
         """See rankers.Words."""
@@ -45,13 +51,20 @@ class Scored:
         """See rankers.Words."""
         return self._mask is None or bool(self._mask[row])
 
+    def nearest(self, n: int) -> list[tuple[int, float]]:
+        """See rankers.Words."""
+        likeness = self._likeness()
+        return best(likeness, self._ids, n, self._mask) if likeness is not None else []
+
 
 class Listed:
     """rankers.Words over the best hits of an engine that does not tell the scores of the others."""
 
-    def __init__(self, hits: Mapping[int, float], allowed: Callable[[int], bool]) -> None:
-        """`hits`: row → score, best first."""
-        self._hits, self._allowed = hits, allowed
+    def __init__(
+        self, hits: Mapping[int, float], allowed: Callable[[int], bool], near: Sequence[tuple[int, float]] = ()
+    ) -> None:
+        """`hits`: row → score, best first; `near`: (row, cosine), nearest first."""
+        self._hits, self._allowed, self._near = hits, allowed, near
 
     def best(self, n: int) -> list[tuple[int, float]]:
         """See rankers.Words."""
@@ -65,6 +78,10 @@ class Listed:
         """See rankers.Words."""
         return row in self._hits or self._allowed(row)
 
+    def nearest(self, n: int) -> list[tuple[int, float]]:
+        """See rankers.Words."""
+        return list(self._near[:n])
+
 
 class Reasoned(Struct, frozen=True):
     """A hit with ids instead of rows."""
@@ -77,6 +94,8 @@ class Reasoned(Struct, frozen=True):
     """Key of the name that leads to it; "" if none does."""
     source: str | None = None
     """Id of the passage that has the name; None: the question has it, or there is none."""
+    meaning: float = 0.0
+    """The part of its meaning."""
 
 
 def reasoned(hits: Sequence[Hit], ids: Strings | Sequence[str], graph: Graph | None) -> list[Reasoned]:
@@ -93,6 +112,7 @@ def reasoned(hits: Sequence[Hit], ids: Strings | Sequence[str], graph: Graph | N
             hit.words,
             graph.key(hit.name) if graph is not None and hit.name >= 0 else "",
             id_of(hit.source) if hit.source >= 0 else None,
+            hit.meaning,
         )
         for hit in hits
     ]
@@ -103,9 +123,11 @@ def answered(
 ) -> list[Passage]:
     """The first k hits that are still there, ranked, each text under one title once, with the reason for each.
 
-    A hit that words alone would have brought is told as found by words, whatever names it too.
+    A hit that words alone would have brought is told as found by words, whatever names it too; one that words and
+    meaning would have brought, as found by its meaning.
     """
-    cut = sorted((hit.words for hit in hits), reverse=True)[:k][-1:] or [0.0]
+    by_words = _cut([hit.words for hit in hits], k)
+    by_both = _cut([hit.words + hit.meaning for hit in hits], k)
     found: list[Passage] = []
     seen: set[bytes] = set()
     for hit in hits:
@@ -116,12 +138,22 @@ def answered(
         if words in seen:
             continue
         seen.add(words)
-        linked = bool(hit.name) and (hit.words <= 0 or hit.words < cut[0])
-        reason = _link(hit, question, passage) if linked else Found()
+        own = hit.words + hit.meaning
+        if hit.words > 0 and hit.words >= by_words:
+            reason = Found()
+        elif hit.name and (own <= 0 or own < by_both):
+            reason = _link(hit, question, passage)
+        else:
+            reason = Found("dense") if hit.meaning > 0 else Found()
         found.append(replace(here, score=hit.score, rank=len(found) + 1, found=reason))
         if len(found) == k:
             break
     return found
+
+
+def _cut(parts: Sequence[float], k: int) -> float:
+    """The k-th best; what reaches it would be among the first k by this alone."""
+    return sorted(parts, reverse=True)[:k][-1] if parts else 0.0
 
 
 def _link(hit: Reasoned, question: str, passage: Callable[[str], Passage | None]) -> Found:

@@ -7,7 +7,7 @@ Does not own: what is inside a generation.
     CURRENT            name of the generation in use (replaced atomically)
     PENDING            stands while documents have been stored that the index may not know yet
     write.lock         held by the one process that writes; write.lock.json says which
-    gen-000007/        manifest.json, record/ (Whoosh), matrix/, graph/, places.json
+    gen-000007/        manifest.json, record/ (Whoosh), matrix/, graph/, vectors/, places.json
     building-000008/   unfinished; removed by the next writer
 """
 
@@ -60,6 +60,10 @@ class Manifest(Struct, frozen=True):
     format: int = FORMAT
     graph: int = 0
     """Version of the name graph's making; 0: there is none."""
+    encoder: str = ""
+    """Whose vectors stand in vectors/; "": there are none."""
+    vectors: int = 0
+    """Passages that have one."""
 
 
 class Store:
@@ -188,7 +192,17 @@ class Store:
         """Remove an unfinished generation."""
         shutil.rmtree(building, ignore_errors=True)
 
-    def finish(self, building: Path, *, passages: int, language: str, params: Params, seconds: float) -> str:
+    def finish(
+        self,
+        building: Path,
+        *,
+        passages: int,
+        language: str,
+        params: Params,
+        seconds: float,
+        encoder: str = "",
+        vectors: int = 0,
+    ) -> str:
         """Check in the files, make them durable, swap the pointer, keep one predecessor; the new name."""
         files = {}
         for path in sorted(building.rglob("*")):
@@ -198,7 +212,9 @@ class Store:
                     continue
                 files[path.relative_to(building).as_posix()] = checksum(path, durable=True)
         matrix, graph = (building / "matrix").is_dir(), GRAPH_VERSION if (building / "graph").is_dir() else 0
-        manifest = Manifest(files, passages, language, params, matrix, _now(), seconds, graph=graph)
+        manifest = Manifest(
+            files, passages, language, params, matrix, _now(), seconds, graph=graph, encoder=encoder, vectors=vectors
+        )
         write_atomic(building / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest)))
         before = self.current()
         name = building.name.replace("building-", "gen-")

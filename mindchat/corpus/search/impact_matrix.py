@@ -190,13 +190,11 @@ def best(
     """The k best columns with a positive score; equal scores in order of passage id, so that no build order shows."""
     if allowed is not None:
         scores = np.where(allowed, scores, 0)
-    positive = int(np.count_nonzero(scores > 0))
-    if not positive or k < 1:
+    candidates = np.flatnonzero(scores > 0)
+    if not len(candidates) or k < 1:
         return []
-    if positive > k:
-        floor = np.partition(scores, len(scores) - k)[len(scores) - k]
-        candidates = np.flatnonzero(scores >= max(floor, np.nextafter(scores.dtype.type(0), scores.dtype.type(1))))
-    else:
-        candidates = np.flatnonzero(scores > 0)
+    if len(candidates) > k:
+        found = scores[candidates]  # without the zeros, which are most of them and slow to partition
+        candidates = candidates[found >= np.partition(found, len(found) - k)[len(found) - k]]
     ranked = heapq.nsmallest(k, candidates.tolist(), key=lambda at: (-float(scores[at]), ids[at]))
     return [(at, float(scores[at])) for at in ranked]

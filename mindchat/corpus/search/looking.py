@@ -42,7 +42,7 @@ class Looked(Struct, frozen=True):
 def look(retriever: Retriever, registry: Places, sought: Sought, k: int, words: Language) -> Looked:
     """Search once, and say what is missing. Raises IndexMissingError."""
     hits = retriever.search(sought, k)
-    names = retriever.absent(sought.text, words) if isinstance(retriever, KnowsNames) else ()
+    names = retriever.absent(sought.text, words, sought.filters) if isinstance(retriever, KnowsNames) else ()
     lost = () if hits else missing_phrases(retriever.search, sought)
     unnamed = [phrase for phrase in lost if phrase not in {item.name for item in names}]
     notes = [absent_words(item) for item in names] + [f"No passage has “{phrase}” word for word." for phrase in unnamed]

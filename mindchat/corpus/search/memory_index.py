@@ -10,6 +10,7 @@ import copy
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mindchat.config import IndexSection, RetrieveSection
 from mindchat.corpus.search.analyze import Analyzer
@@ -20,10 +21,12 @@ from mindchat.corpus.search.impact_matrix import assemble
 from mindchat.corpus.search.narrow import Narrowing
 from mindchat.corpus.search.near import Known, Searched, absent
 from mindchat.corpus.search.rankers import chosen, make_ranker
+from mindchat.corpus.search.vectors import Vectors, read_text
 from mindchat.corpus.search.weave import Weaver
 from mindchat.corpus.search.whoosh_index import Dump, Rows, searchable_title
+from mindchat.ports import FindsEncoder
 from mindchat.text.language import Language
-from mindchat.values import Absent, Passage, Query, WordCounts
+from mindchat.values import EVERYTHING, Absent, Filters, Passage, Query, Sought, WordCounts
 
 
 class MemoryIndex:
@@ -35,7 +38,9 @@ class MemoryIndex:
         section: IndexSection | None = None,
         analyzer: Analyzer | None = None,
         retrieve: RetrieveSection | None = None,
+        encoder: FindsEncoder | None = None,
     ) -> None:
+        """`encoder`: loaded at the first search, if retrieve.dense is on."""
         section, retrieve = section or IndexSection(), retrieve or RetrieveSection()
         self._passages = {passage.id: passage for passage in passages}
         self._ids = list(self._passages)
@@ -44,6 +49,8 @@ class MemoryIndex:
         self._matrix = assemble(*self._counted, Params(section.k1, section.b, section.title_boost))
         self._graph = _woven(self._passages.values(), self._analyzer) if retrieve.links == "on" else None
         self._ranker = make_ranker(chosen(retrieve), self._graph, retrieve)
+        self._encoder = encoder
+        self._vectors: Vectors | None = None
 
     def with_section(self, section: IndexSection) -> MemoryIndex:
         """The same passages with other k1, b and title boost; nothing is counted again."""
@@ -67,14 +74,26 @@ class MemoryIndex:
         fits = [narrowing.allows(passage.document) and narrowing.accepts(passage) for passage in texts]
         if narrowing.unseen(self._analyzer.terms(query.text)):
             scores = np.array(fits, np.float64)
-        words = Scored(scores, self._ids, np.array(fits, np.bool_) if demanding else None)
+        mask = np.array(fits, np.bool_) if demanding else None
+        words = Scored(scores, self._ids, mask, lambda: self._likeness(query.text))
         hits = self._ranker.rank(words, query.text, k + SPARE)
         return answered(reasoned(hits, self._ids, self._graph), query.text, k, self._passages.get)
 
-    def absent(self, question: str, words: Language) -> tuple[Absent, ...]:
+    def _likeness(self, question: str) -> NDArray[np.float32] | None:
+        """The same, to fp16, as an Index with vectors of all passages gives."""
+        if self._encoder is None:
+            return None
+        encoder = self._encoder.load()
+        if self._vectors is None:
+            rows = encoder.passages([read_text(self._passages[id_]) for id_ in self._ids]).astype(np.float16)
+            self._vectors = Vectors(rows, np.ones(len(rows), np.bool_)).widened()
+        return self._vectors.likeness(encoder.question(question))
+
+    def absent(self, question: str, words: Language, filters: Filters = EVERYTHING) -> tuple[Absent, ...]:
         """See ports.KnowsNames."""
-        titles = [passage.title for passage in self._passages.values()]
-        return absent(question, Searched(self.search, lambda: Known(titles), self._analyzer), words)
+        allows = Narrowing(Sought("", "names", filters=filters)).allows
+        titles = [passage.title for passage in self._passages.values() if allows(passage.document)]
+        return absent(question, Searched(self.search, lambda: Known(titles), self._analyzer, filters), words)
 
 
 def _woven(passages: Iterable[Passage], analyzer: Analyzer) -> Graph:

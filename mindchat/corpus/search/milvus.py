@@ -21,16 +21,19 @@ import msgspec
 from msgspec import Struct
 
 from mindchat.config import IndexSection, RetrieveSection
+from mindchat.corpus.encoding import state_of
 from mindchat.corpus.index import IndexStatus, Progress, Update, folder_name
 from mindchat.corpus.milvus_graph import KeptGraph
+from mindchat.corpus.milvus_vectors import SentVectors
 from mindchat.corpus.search.analyze import VERSION, Analyzer
 from mindchat.corpus.search.answers import answered
 from mindchat.corpus.search.generations import Store
 from mindchat.corpus.search.milvus_client import Collection, Row, clipped, shown
 from mindchat.corpus.search.narrow import Narrowing, scan, times_of
-from mindchat.corpus.search.rankers import CANDIDATES
+from mindchat.corpus.search.rankers import CANDIDATES, chosen
+from mindchat.document_ports import Registry
 from mindchat.errors import IndexMissingError, ResourceError
-from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.ports import NEVER, Cancel, FindsEncoder
 from mindchat.storage.atomic import write_atomic
 from mindchat.values import Passage, Query
 
@@ -54,12 +57,19 @@ class Built(Struct, frozen=True):
     built: str = ""
     graph: str = ""
     """Folder of the name graph beside this file."""
+    vectors: str = ""
+    """The collection of vectors; "": there is none."""
+    encoder: str = ""
+    """Whose they are."""
+    encoded: int = 0
+    """Passages that have one."""
 
     def alike(self, other: Built) -> bool:
         """Whether both were made in the same way, in the same place."""
-        return msgspec.structs.replace(self, name="", built="", graph="") == msgspec.structs.replace(
-            other, name="", built="", graph=""
-        )
+        return self._way() == other._way()
+
+    def _way(self) -> tuple[object, ...]:
+        return self.uri, self.language, self.analysis, self.k1, self.b, self.title_boost
 
 
 class MilvusIndex:
@@ -73,10 +83,14 @@ class MilvusIndex:
         collection: str = "user",
         *,
         retrieve: RetrieveSection | None = None,
+        encoder: FindsEncoder | None = None,
         notify: Callable[[str], None] | None = None,
     ) -> None:
+        """`encoder`: None: no vectors."""
         self.store = Store(folder / folder_name(collection))
-        self._names = KeptGraph(self.store.root, registry, collection, retrieve or RetrieveSection())
+        self._retrieve = retrieve or RetrieveSection()
+        self._names = KeptGraph(self.store.root, registry, collection, self._retrieve)
+        self._dense = SentVectors(section, registry, collection, self.store.root / "vectors", encoder)
         self.section, self.registry, self.collection = section, registry, collection
         self.notify = notify or (lambda _: None)
         self._open: Collection | None = None
@@ -94,6 +108,7 @@ class MilvusIndex:
         roots = list(narrowing.within or narrowing.filters.within)
         built = self._built()
         name, limit = built.graph if built is not None else "", max(2 * k + 16, CANDIDATES)
+        near = self._near(query.text, built, roots)
 
         def allowed(id_: str) -> Passage | None:
             passage = self.registry.passage(id_)
@@ -105,10 +120,16 @@ class MilvusIndex:
 
         while True:
             hits = [hit[::2] for hit in collection.search(clipped(terms), min(limit, _MOST_HITS), roots)]
-            found = answered(self._names.rank(hits, query.text, limit, name, roots), query.text, k, allowed)
+            found = answered(self._names.rank(hits, near, query.text, limit, name, roots), query.text, k, allowed)
             if len(found) == k or len(hits) < limit or limit >= _MOST_HITS:
                 return found
             limit *= 4
+
+    def _near(self, question: str, built: Built | None, roots: Sequence[str]) -> list[tuple[str, float]]:
+        if built is None or chosen(self._retrieve) != "dense":
+            return []
+        passages = self.registry.count(self.collection)[1]
+        return self._dense.nearest(question, built.vectors, built.encoder, built.encoded, passages, roots, self.notify)
 
     def _searched(self) -> Collection:
         """The collection that was built; it is built now if there is none, or it is gone from the server."""
@@ -146,6 +167,7 @@ class MilvusIndex:
         if self._open is not None:
             self._open.close()
             self._open = None
+        self._dense.close()
 
     # ── writing
     # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,12 +216,42 @@ class MilvusIndex:
         if fresh or change.added or change.deleted or self._names.load(wanted.graph) is None:
             yield Progress("names", total, total)
             wanted = msgspec.structs.replace(wanted, graph=self._names.make(wanted.language, old.graph if old else ""))
+            if old is not None:  # the vectors are of the same passages, and outlast their collection of words
+                wanted = msgspec.structs.replace(wanted, vectors=old.vectors, encoder=old.encoder, encoded=old.encoded)
             write_atomic(self.store.root / "milvus.json", msgspec.json.encode(wanted))
             self._names.keep_only(wanted.graph)
+        self._send_vectors("")
         if fresh and old is not None and old.uri == wanted.uri:
             self._drop(old.name)
         self.store.set_pending(False)
         yield Update(change.added, change.deleted, len(change.kept), name, time.monotonic() - started, fresh)
+
+    @property
+    def vectors(self) -> Path:
+        """See corpus.encoding.TakesVectors."""
+        return self._dense.folder
+
+    def take_vectors(self, encoder: str) -> tuple[int, int]:
+        """See corpus.encoding.TakesVectors."""
+        with self.lock():
+            if self._built() is None:
+                self.sync()
+            self._send_vectors(encoder)
+            built = self._built()
+        return built.encoded if built is not None else 0, self.registry.count(self.collection)[1]
+
+    def _send_vectors(self, encoder: str) -> None:
+        """What is finished goes to the server; vectors of another encoder go from there."""
+        built, blocks = self._built(), self._dense.blocks(encoder)
+        if built is None or blocks is None:
+            return
+        before = built.vectors if built.encoder == blocks.encoder else ""
+        name, held = self._dense.send(blocks, before, _digest)
+        changed = msgspec.structs.replace(built, vectors=name, encoder=blocks.encoder if name else "", encoded=held)
+        if changed != built:
+            write_atomic(self.store.root / "milvus.json", msgspec.json.encode(changed))
+        if built.vectors and built.vectors != name:
+            self._drop(built.vectors)
 
     def _drop(self, name: str) -> None:
         """A server that does not answer now keeps a collection that nobody names any more; the user is told which."""
@@ -232,8 +284,12 @@ class MilvusIndex:
             built = self._built()
             if built is not None:
                 self._drop(built.name)
+                if built.vectors:
+                    self._drop(built.vectors)
                 (self.store.root / "milvus.json").unlink()
                 self._names.keep_only("")
+            for blocks in self.vectors.glob("*/block-*.npy"):
+                blocks.unlink(missing_ok=True)
 
     # ── looking
     # ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,8 +319,13 @@ class MilvusIndex:
             ("milvus", built.name, built.built) if built is not None and held is not None else ("nothing", None, "")
         )
         return IndexStatus(
-            self.collection, name, held or 0, registered, documents, when, served, self.pending, self.store.holder(), 0
-        )
+            self.collection, name, held or 0, registered, documents, when, served, self.pending, self.store.holder(), 0,
+            self._encoded(built), state_of(self.vectors),
+        )  # fmt: skip
+
+    def _encoded(self, built: Built | None) -> int:
+        finds = self._dense.encoder
+        return built.encoded if built is not None and finds is not None and built.encoder == finds.id() else 0
 
     def verify(self) -> list[str]:
         """See SearchIndex.verify."""
@@ -284,6 +345,10 @@ class MilvusIndex:
             (change.deleted, "on the server only, or older there"),
         )
         found = [f"{count:,} passages are {what}; mindchat index sync mends it." for count, what in counts if count]
+        if self._names.differs(built.language, built.graph):
+            found.append("The name graph differs from the stored documents; mindchat index rebuild mends it.")
+        if built.vectors and (blocks := self._dense.blocks(built.encoder)) is not None:
+            found += self._dense.differences(built.vectors, blocks, _digest)
         return [*found, "An earlier update did not finish; mindchat index sync resumes it."] if self.pending else found
 
 

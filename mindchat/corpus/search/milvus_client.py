@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from mindchat.config import IndexSection
 from mindchat.errors import ConfigError, ResourceError
@@ -151,6 +153,49 @@ class Collection:
         )  # fmt: skip
         # Milvus Lite gives BM25 as a distance, below 0; a server as a score
         return [(hit["entity"]["id"], hit["entity"]["uri"], abs(float(hit["distance"]))) for hit in found[0]]
+
+
+class VectorRow(Struct, frozen=True):
+    """A passage's vector as Milvus keeps it."""
+
+    key: str
+    id: str
+    uri: str
+    print: str
+    vector: NDArray[np.float16]
+
+
+class VectorCollection(Collection):
+    """The vectors of the same passages, in a collection of its own: they come later than the words, one encoder's are
+    no other's, and Milvus has no empty vector. In fp32, since Milvus Lite knows no fp16.
+    """
+
+    def make(self, dimension: int) -> None:
+        """Make it, empty and ready to be searched."""
+        from pymilvus import DataType
+
+        schema = self.client.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("key", DataType.VARCHAR, is_primary=True, max_length=_KEY_BYTES)
+        for name in ("id", "uri"):
+            schema.add_field(name, DataType.VARCHAR, max_length=_TEXT_BYTES)
+        schema.add_field("print", DataType.VARCHAR, max_length=_KEY_BYTES)
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimension)
+        index = self.client.prepare_index_params()
+        index.add_index(field_name="vector", index_type="AUTOINDEX", metric_type="COSINE")
+        self._ask("create_collection", self.name, schema=schema, index_params=index, consistency_level="Strong")
+
+    def put_vectors(self, rows: Sequence[VectorRow]) -> None:
+        """Insert or replace, by key."""
+        plain = [{name: getattr(row, name) for name in row.__struct_fields__} for row in rows]
+        self._ask("upsert", self.name, [{**row, "vector": row["vector"].astype(np.float32).tolist()} for row in plain])
+
+    def nearest(self, vector: NDArray[np.float32], limit: int, within: Sequence[str]) -> list[tuple[str, float]]:
+        """(passage id, cosine) of at most `limit` rows, nearest first."""
+        found = self._ask(
+            "search", self.name, data=[vector.tolist()], anns_field="vector", limit=limit, filter=places(within),
+            output_fields=["id"], search_params={"metric_type": "COSINE", "params": {}},
+        )  # fmt: skip
+        return [(hit["entity"]["id"], float(hit["distance"])) for hit in found[0]]
 
 
 def places(within: Sequence[str]) -> str:

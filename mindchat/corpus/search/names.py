@@ -207,11 +207,14 @@ class Finder:
 
 def surface(key: str, text: str) -> str:
     """How the text spells a name; the key's own words if it is only the target of a link."""
-    words = split(text)
+    raw, low = split(text)
     wanted = key.split(" ")
-    for start in range(len(words[1]) - len(wanted) + 1):
-        if words[1][start : start + len(wanted)] == wanted:
-            apart = r"[\W_]*".join(re.escape(word) for word in words[0][start : start + len(wanted)])
-            match = re.search(rf"(?<![^\W_]){apart}(?![^\W_])", text) or re.search(apart, text)
-            return " ".join(match[0].split()) if match else key
+    for start in range(len(low) - len(wanted) + 1):
+        if low[start] == wanted[0] and low[start : start + len(wanted)] == wanted:
+            at, begin = 0, -1
+            for number, word in enumerate(raw[: start + len(wanted)]):  # the words stand in this order
+                at = text.index(word, at)
+                begin = at if number == start else begin
+                at += len(word)
+            return " ".join(text[begin:at].split())
     return splitext(key.rpartition("/")[2])[0] if key.startswith("\0") else key

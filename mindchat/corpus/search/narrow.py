@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mindchat.corpus.search.analyze import unspaced
 from mindchat.corpus.search.twins import content_key
-from mindchat.ports import Registry
+from mindchat.document_ports import Registry
 from mindchat.text.folding import fold
 from mindchat.values import Filters, Passage, Query, Sought
 

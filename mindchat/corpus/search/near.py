@@ -22,7 +22,7 @@ from mindchat.text.clean import clean_line
 from mindchat.text.folding import fold
 from mindchat.text.language import Language
 from mindchat.text.names import find_names
-from mindchat.values import Absent, Passage, Query
+from mindchat.values import EVERYTHING, Absent, Filters, Passage, Query, Sought
 
 NEAR = 3
 """Known names that are offered for one that is missing."""
@@ -63,9 +63,14 @@ class Searched:
     """Source over any engine: a name is there if a passage found by its own words has them close together."""
 
     def __init__(
-        self, search: Callable[[Query, int], Sequence[Passage]], known: Callable[[], Known], analyzer: Analyzer
+        self,
+        search: Callable[[Query, int], Sequence[Passage]],
+        known: Callable[[], Known],
+        analyzer: Analyzer,
+        filters: Filters = EVERYTHING,
     ) -> None:
-        self._search, self.known, self._analyzer = search, known, analyzer
+        """`filters`: only documents that pass count; `known` heeds them itself."""
+        self._search, self.known, self._analyzer, self._filters = search, known, analyzer, filters
 
     def holds(self, phrase: str) -> bool:
         """See Source.holds."""
@@ -73,7 +78,7 @@ class Searched:
         if not terms:
             return True
         width = len(terms) + SLACK
-        found = self._search(Query(phrase, "names"), LOOKED_AT)
+        found = self._search(Sought(phrase, "names", filters=self._filters), LOOKED_AT)
         return any(_close(set(terms), self._analyzer.terms(f"{p.title} {p.heading} {p.text}"), width) for p in found)
 
 

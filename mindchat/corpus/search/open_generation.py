@@ -21,9 +21,11 @@ from mindchat.corpus.search.bm25f import Params
 from mindchat.corpus.search.generations import Damaged, Manifest, Store
 from mindchat.corpus.search.graph import Graph
 from mindchat.corpus.search.impact_matrix import Matrix, Strings, from_record
+from mindchat.corpus.search.meaning import Meaning, open_meaning
 from mindchat.corpus.search.narrow import Narrowing, lone
-from mindchat.corpus.search.rankers import Ranker, chosen, make_ranker
+from mindchat.corpus.search.rankers import Ranker, chosen, make_ranker, needs_graph
 from mindchat.corpus.search.whoosh_index import Record
+from mindchat.ports import FindsEncoder
 from mindchat.values import Passage, WordCounts
 
 MAX_TERMS = 512
@@ -45,8 +47,9 @@ class Opened:
         places: dict[str, list[str]],
         graph: Graph | None,
         ranker: Ranker,
+        meaning: Meaning | None = None,
     ) -> None:
-        self.name, self.manifest, self._graph = name, manifest, graph
+        self.name, self.manifest, self._graph, self._meaning = name, manifest, graph, meaning
         self._ranker = ranker
         self._matrix, self._record, self._params, self._places = matrix, record, params, places
         self._analyzer = Analyzer(manifest.language)
@@ -62,12 +65,13 @@ class Opened:
         notify: Callable[[str], None],
         retrieve: RetrieveSection | None = None,
         ranker: str = "",
+        encoder: FindsEncoder | None = None,
     ) -> Opened:
-        """Check the files and open; raises Damaged if the index of record is hurt, only notifies if matrix or graph
-        are.
+        """Check the files and open; raises Damaged if the index of record is hurt, only notifies if matrix, graph or
+        vectors are.
         """
         manifest, all_problems = store.examine(name)
-        hurt = [text for path, text in all_problems if not path.startswith(("matrix/", "graph/"))]
+        hurt = [text for path, text in all_problems if not path.startswith(("matrix/", "graph/", "vectors/"))]
         if hurt:
             raise Damaged(hurt[0])
         problems = [(path, text) for path, text in all_problems if path.startswith("matrix/")]
@@ -78,11 +82,20 @@ class Opened:
             notify(f"The index was made for language {manifest.language}; run: mindchat index sync")
         places = read_places(folder)
         graph = _graph(
-            folder, manifest, [text for path, text in all_problems if path.startswith("graph/")], ranker, notify
+            folder,
+            manifest,
+            [text for path, text in all_problems if path.startswith("graph/")],
+            needs_graph(ranker, retrieve),
+            notify,
         )
+        meaning = None
+        if ranker == "dense":
+            meaning = open_meaning(
+                folder, manifest, any(p.startswith("vectors/") for p, _ in all_problems), encoder, notify
+            )
         made = make_ranker(ranker, graph, retrieve)
         if section.matrix and manifest.has_matrix and not problems and manifest.params == params:
-            return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places, graph, made)
+            return Opened(name, manifest, Matrix.load(folder / "matrix"), None, params, places, graph, made, meaning)
         record = Record(folder / "record")
         if section.matrix and not problems and manifest.has_matrix:
             notify(
@@ -91,14 +104,14 @@ class Opened:
             )
             matrix = from_record(record, params)
             record.close()
-            return Opened(name, manifest, matrix, None, params, places, graph, made)
+            return Opened(name, manifest, matrix, None, params, places, graph, made, meaning)
         if section.matrix:
             why = problems[0][1] if problems else "it was never made"
             notify(
                 f"The impact matrix cannot be used ({why}); searching the index of record, which is slower. mindchat"
                 " index rebuild mends it."
             )
-        return Opened(name, manifest, None, record, params, places, graph, made)
+        return Opened(name, manifest, None, record, params, places, graph, made, meaning)
 
     @property
     def served_by(self) -> str:
@@ -123,7 +136,8 @@ class Opened:
             for term in self._required(narrowing.phrases):
                 mask = (self._scores([term])[0] > 0) & (True if mask is None else mask)
             most = len(ids) if narrowing.phrases else k + SPARE
-            hits = reasoned(self._ranker.rank(Scored(scores, ids, mask), text, most), ids, self._graph)
+            words = Scored(scores, ids, mask, lambda: self._meaning.likeness(text) if self._meaning else None)
+            hits = reasoned(self._ranker.rank(words, text, most), ids, self._graph)
 
         def accepted(id_: str) -> Passage | None:
             here = passage(id_)
@@ -193,10 +207,10 @@ class Opened:
 
 
 def _graph(
-    folder: Path, manifest: Manifest, problems: Sequence[str], ranker: str, notify: Callable[[str], None]
+    folder: Path, manifest: Manifest, problems: Sequence[str], wanted: bool, notify: Callable[[str], None]
 ) -> Graph | None:
     """The name graph, if the ranker wants one; None, told, if it cannot be used."""
-    if ranker == "words":
+    if not wanted:
         return None
     if problems or manifest.graph != names.VERSION:
         why = problems[0] if problems else "this index was made without it"

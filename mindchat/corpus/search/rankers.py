@@ -1,7 +1,7 @@
 """The table of rankers: ways from the scores of a question's words to an order of passages, with reasons.
 
 Owns: the table, the protocols between engine and ranker, ranking by words alone. Does not own: the other rankers
-(links, pagerank), which one is in force (retrieve.links).
+(links, pagerank, dense), which one is in force (retrieve.links, retrieve.dense).
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ class Words(Protocol):
         """Whether the search may answer with it."""
         ...
 
+    def nearest(self, n: int) -> list[tuple[int, float]]:
+        """(row, cosine) of at most n allowed passages nearest to the question in meaning, nearest first; [] without
+        vectors, or if nobody asked for them.
+        """
+        ...
+
 
 class Hit(Struct, frozen=True):
     """One passage of a ranking."""
@@ -51,15 +57,20 @@ class Hit(Struct, frozen=True):
     """The name by which it is linked; -1: none."""
     source: int = -1
     """The row that names it; -1: the question does."""
+    meaning: float = 0.0
+    """The part of its meaning; what is left of the score beside both is the link's."""
 
 
 class Ranker(Protocol):
-    """Made once for a graph and its settings, used for many questions, from one thread at a time."""
+    """Made once for a graph and its settings, used for many questions, from one thread at a time.
+
+    A class with `needs_graph = False` is made without a graph too; in place of others, words alone then rank.
+    """
 
     def __init__(self, graph: Graph, settings: RetrieveSection) -> None: ...
 
     def rank(self, words: Words, question: str, k: int) -> list[Hit]:
-        """At most k passages, best first; [] if no word of the question is found anywhere."""
+        """At most k passages, best first; [] if nothing is found by words, nor by meaning."""
         ...
 
 
@@ -81,6 +92,7 @@ RANKERS = Table(
         "words": "mindchat.corpus.search.rankers:ByWords",
         "links": "mindchat.corpus.search.links:Links",
         "pagerank": "mindchat.corpus.search.pagerank:PageRank",
+        "dense": "mindchat.corpus.search.dense:Dense",
     },
 )
 """Name → "module:class" of a Ranker; modules are imported when they are used."""
@@ -88,14 +100,25 @@ RANKERS = Table(
 
 def chosen(settings: RetrieveSection) -> str:
     """The ranker that the settings name."""
+    return "dense" if settings.dense == "on" else followed(settings)
+
+
+def followed(settings: RetrieveSection) -> str:
+    """The ranker beside vectors, or without them."""
     return "links" if settings.links == "on" else "words"
+
+
+def needs_graph(name: str, settings: RetrieveSection) -> bool:
+    """Whether a ranker follows names."""
+    return name != "words" and (name != "dense" or settings.links == "on")
 
 
 def make_ranker(name: str, graph: Graph | None, settings: RetrieveSection) -> Ranker:
     """The ranker of a name; without a graph, by words alone. Raises UsageError for an unknown name."""
     if name not in RANKERS:
         raise unknown("ranker", name, RANKERS)
-    if graph is None:
+    kind = resolve(RANKERS[name])
+    if graph is None and getattr(kind, "needs_graph", True):
         return ByWords()
-    made: Ranker = resolve(RANKERS[name])(graph, settings)
+    made: Ranker = kind(graph, settings)
     return made

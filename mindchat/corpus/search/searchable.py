@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mindchat.document_ports import Registry
 from mindchat.ports import NEVER, Cancel
 from mindchat.values import Passage, Query
 
@@ -24,6 +26,20 @@ class SearchIndex(Protocol):
     collection: str
     store: Store
     """The folder on this machine: the lock, the PENDING mark, the roots."""
+
+    @property
+    def registry(self) -> Registry:
+        """The documents that it follows."""
+        ...
+
+    @property
+    def vectors(self) -> Path:
+        """See corpus.encoding.TakesVectors."""
+        ...
+
+    def take_vectors(self, encoder: str) -> tuple[int, int]:
+        """See corpus.encoding.TakesVectors."""
+        ...
 
     @property
     def pending(self) -> bool:

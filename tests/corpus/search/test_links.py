@@ -30,6 +30,9 @@ class Given:
     def allowed(self, row: int) -> bool:
         return row not in self.forbidden
 
+    def nearest(self, n: int) -> list[tuple[int, float]]:
+        return []
+
 
 def graph_of(titles=TITLES, texts=TEXTS) -> Graph:
     weaver = Weaver(Analyzer("en"))

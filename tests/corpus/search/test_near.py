@@ -115,3 +115,19 @@ def test_known_names_are_gathered_only_when_a_name_is_missing() -> None:
     assert source.holds("Fritz Lang")
     assert source.holds("the of")  # nothing to look for is not missing
     assert not source.holds("Fritz Quimby")
+
+
+def test_a_name_that_only_other_documents_have_is_missing_under_a_filter() -> None:
+    from mindchat.corpus.search.looking import look
+    from mindchat.corpus.search.queries import parse
+
+    class Places:
+        def places(self, id: str) -> tuple[str, ...]:
+            return ()
+
+    def missing(line: str) -> list[str]:
+        return [item.name for item in look(INDEX, Places(), parse(line), 3, WORDS).absent]
+
+    assert missing("Who is Fritz Lang?") == []
+    assert missing("Who is Fritz Lang? path:fritz") == []
+    assert missing("Who is Fritz Lang? path:opera") == ["Fritz Lang"]

@@ -103,6 +103,24 @@ def test_every_installed_engine_is_measured_beside_ours(files, library, tmp_path
     assert told[:2] == ["indexing with mindchat", "indexing with whoosh"]
 
 
+def test_with_an_encoder_there_is_a_row_with_dense_and_its_vectors_are_kept(files, library, tmp_path):
+    from mindchat.lab.bench.search_engines import compare
+
+    from ...corpus.encoders import Here
+
+    here = Here()
+    for run, made in enumerate((3, 0)):
+
+        def make(ranker: str, run: int = run) -> Index:
+            place = tmp_path / f"index{run}"
+            return Index(place, library.section, library.registry, ranker=ranker, encoder=here, vectors=tmp_path / "v")
+
+        found = compare([files[0]], [files[1]], library.registry, make, tmp_path / f"others{run}", encoder=here)
+        rows = {row.engine: row for row in found.rows}
+        assert (found.made, rows["mindchat with dense"].asked) == (made, 4)
+        assert rows["mindchat with dense"].index_seconds > rows["mindchat"].index_seconds
+
+
 def test_the_command_gives_one_json_object(files, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 

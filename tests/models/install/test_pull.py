@@ -208,6 +208,15 @@ def offer(site: Any, files: dict[str, bytes], revision: str = "c0ffee") -> None:
     site.put(f"/api/models/{REPO}", json.dumps(told).encode(), "application/json")
 
 
+def test_an_encoder_brings_its_pooling_under_a_flat_name(
+    site: Any, repository: dict[str, bytes], tmp_path: Path
+) -> None:
+    offer(site, {**repository, "1_Pooling/config.json": b"{}", "2_Dense/config.json": b"[]"})
+    list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
+    names = {file.name for file in (tmp_path / "model").iterdir()}
+    assert names == {*repository, "1_Pooling.config.json", "mindchat.json"}
+
+
 def test_a_repository_becomes_a_folder(site: Any, repository: dict[str, bytes], tmp_path: Path) -> None:
     seen = list(pull_hub(REPO, tmp_path / "d", tmp_path / "model"))
     assert {

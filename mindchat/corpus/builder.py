@@ -22,19 +22,24 @@ from mindchat.corpus.search.twins import content_key
 from mindchat.corpus.search.weave import woven
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.errors import MemoryStoreError
-from mindchat.ports import Registry
+from mindchat.ports import NEVER, Cancel, Registry
 from mindchat.values import Passage
 
 
 class Builder:
     """Collects passages by offer(), then settle(), commit(), derive(), weave() in this order; close() in any case."""
 
-    def __init__(self, store: Store, base: Path | None, analyzer: Analyzer, space: int) -> None:
-        """`space`: bytes that must be free before anything is written."""
+    def __init__(
+        self, store: Store, base: Path | None, analyzer: Analyzer, space: int, cancel: Cancel = NEVER
+    ) -> None:
+        """`space`: bytes that must be free before anything is written. `cancel`: each step raises Interrupted soon after
+        it is set.
+        """
         self.added = self.deleted = self.kept = 0
         self.places: dict[str, list[str]] = {}
         """Passage id → uris of further documents that hold the same passage."""
         self._store, self._base, self._analyzer, self._space = store, base, analyzer, space
+        self._cancel = cancel
         self._folder: Path | None = None
         self._writer: Writer | None = None
         self._known = _known(base)
@@ -69,7 +74,7 @@ class Builder:
             self.kept += 1
             return
         self._ids[passage.id] = -1
-        self._open_writer().add(passage)
+        self._open_writer().add(passage, self._cancel)
         self.added += 1
 
     def settle(self) -> bool:
@@ -85,8 +90,8 @@ class Builder:
         if self._writer is None and self._base is None:
             self._open_writer()
         if self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.commit()
+            self._writer.commit(self._cancel)
+            self._writer = None
 
     def derive(self, params: Params | None) -> int:
         """Write matrix (unless None) and places; the number of searchable passages."""
@@ -94,7 +99,7 @@ class Builder:
         record = Record(self.folder / "record")
         try:
             if params is not None:
-                from_record(record, params).save(self.folder / "matrix")
+                from_record(record, params, self._cancel).save(self.folder / "matrix")
             self._order = live_ids(record)
             return len(self._order)
         finally:
@@ -102,7 +107,7 @@ class Builder:
 
     def weave(self, registry: Registry, collection: str, base: Graph | None) -> None:
         """Write the name graph of the record's passages, in the order of the matrix; `base`: the graph before."""
-        woven(registry, collection, self._analyzer, base, self._order).save(self.folder / "graph")
+        woven(registry, collection, self._analyzer, base, self._order, self._cancel).save(self.folder / "graph")
 
     def close(self) -> None:
         """Drop what was not finished."""

@@ -242,7 +242,7 @@ class Index:
         started = time.monotonic()
         base, manifest = (None, None) if full else self._base()
         total = self.registry.count(self.collection)[1]
-        builder = Builder(self.store, base, Analyzer(self.section.language), total * _BYTES_A_PASSAGE)
+        builder = Builder(self.store, base, Analyzer(self.section.language), total * _BYTES_A_PASSAGE, cancel)
         try:
             with full_disk_is_an_error(self.store.root):
                 for number, passage in enumerate(self.registry.passages(self.collection), 1):

@@ -35,7 +35,7 @@ from mindchat.errors import IndexLockedError, ResourceError
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout; another one is rebuilt."""
 _READ = 1 << 20
 

@@ -22,6 +22,10 @@ from numpy.typing import NDArray
 
 from mindchat.corpus.search.bm25f import FIELDS, Params, field_weight, saturate
 from mindchat.corpus.search.whoosh_index import Dump, Record, Rows
+from mindchat.ports import NEVER, Cancel
+
+_AT_ONCE = 1 << 20
+"""Postings that are weighed at once."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
@@ -135,26 +139,24 @@ class Matrix(Struct, frozen=True):
         return Matrix(strings[0], ends, columns, impacts, strings[1], strings[2], document)
 
 
-def from_record(record: Record, params: Params) -> Matrix:
-    """Derive the matrix from the index of record."""
-    return assemble(record.dump(), record.rows, params)
+def from_record(record: Record, params: Params, cancel: Cancel = NEVER) -> Matrix:
+    """Derive the matrix from the index of record. Raises Interrupted soon after `cancel` is set."""
+    return assemble(record.dump(cancel), record.rows, params, cancel)
 
 
-def assemble(dump: Dump, rows: Rows, params: Params) -> Matrix:
-    """Weigh postings, sum the fields of each (term, passage), saturate, multiply by idf, and lay out by sorted term."""
-    weight = np.empty_like(dump.tf)
-    for number, field in enumerate(FIELDS):
-        mine = dump.field == number
-        lengths = rows.lengths[field][dump.passage[mine]]
-        weight[mine] = field_weight(dump.tf[mine], lengths, rows.average(field), params.boost(field), params.b)
+def assemble(dump: Dump, rows: Rows, params: Params, cancel: Cancel = NEVER) -> Matrix:
+    """Weigh postings, sum the fields of each (term, passage), saturate, multiply by idf, and lay out by sorted term.
+
+    Of a large corpus each array has tens of millions of numbers, so each is dropped as soon as it was used.
+    """
     order = sorted(dump.vocabulary)
-    rank = np.empty(len(order), np.int64)
-    rank[np.array([dump.vocabulary[term] for term in order], np.int64)] = np.arange(len(order))
     passages = int(rows.live.sum())
-    width = max(passages, 1)
-    term, column, weight = _merge(rank[dump.term] * width + (np.cumsum(rows.live) - 1)[dump.passage], weight, width)
+    term, column, weight = _merge(*_weighed(dump, rows, params, order, cancel), max(passages, 1), cancel)
     df = np.bincount(term, minlength=len(order))
-    impact = saturate(weight, params.k1) * np.log1p((passages - df + 0.5) / (df + 0.5))[term]
+    impact = saturate(weight, params.k1)
+    del weight
+    cancel.check()
+    impact *= np.log1p((passages - df + 0.5) / (df + 0.5))[term]
     ends = np.zeros(len(order) + 1, np.int64)
     np.cumsum(df, out=ends[1:])
     live = np.flatnonzero(rows.live).tolist()
@@ -162,7 +164,7 @@ def assemble(dump: Dump, rows: Rows, params: Params) -> Matrix:
     return Matrix(
         Strings.of(order),
         ends,
-        column.astype(np.int32),
+        column,
         impact.astype(np.float32),
         Strings.of([rows.ids[at].encode("utf-8", "surrogatepass") for at in live]),
         Strings.of([uri.encode("utf-8", "surrogatepass") for uri in places]),
@@ -170,18 +172,46 @@ def assemble(dump: Dump, rows: Rows, params: Params) -> Matrix:
     )
 
 
+def _weighed(
+    dump: Dump, rows: Rows, params: Params, order: Sequence[bytes], cancel: Cancel
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(term's rank · passages + column, weight) of each posting."""
+    weight = np.empty(len(dump.tf), np.float64)
+    for number, field in enumerate(FIELDS):
+        mine = np.flatnonzero(dump.field == number)
+        average, boost = rows.average(field), params.boost(field)
+        for start in range(0, len(mine), _AT_ONCE):
+            cancel.check()
+            part = mine[start : start + _AT_ONCE]
+            lengths = rows.lengths[field][dump.passage[part]]
+            weight[part] = field_weight(dump.tf[part].astype(np.float64), lengths, average, boost, params.b)
+    rank = np.empty(len(order), np.int64)
+    rank[np.array([dump.vocabulary[term] for term in order], np.int64)] = np.arange(len(order))
+    key = rank[dump.term]
+    key *= max(int(rows.live.sum()), 1)
+    key += (np.cumsum(rows.live, dtype=np.int32) - np.int32(1))[dump.passage]
+    return key, weight
+
+
 def _merge(
-    key: NDArray[np.int64], weight: NDArray[np.float64], width: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    key: NDArray[np.int64], weight: NDArray[np.float64], width: int, cancel: Cancel
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """(term, column, summed weight) sorted by term and column, from keys term · width + column that may repeat."""
+    cancel.check()
     order = np.argsort(key, kind="stable")
-    key, weight = key[order], weight[order]
+    key = key[order]
+    weight = weight[order]
+    del order
+    cancel.check()
     if len(key):
         first = np.flatnonzero(np.diff(key, prepend=-1))
-        key, weight = key[first], np.add.reduceat(weight, first)
+        if len(first) < len(key):
+            key, weight = key[first], np.add.reduceat(weight, first)
+        del first
     kept = weight > 0  # with a title boost of 0 a posting may say nothing
-    key, weight = key[kept], weight[kept]
-    return key // width, key % width, weight
+    if not kept.all():
+        key, weight = key[kept], weight[kept]
+    return (key // width).astype(np.int32), (key % width).astype(np.int32), weight
 
 
 def best(

@@ -27,6 +27,8 @@ from mindchat.values import Chunk, Document, Fact, Passage
 
 _CACHED_TEXTS = 256
 _PAGE = 500
+_LARGE = 1_000_000
+"""Characters."""
 _INSERT = """INSERT INTO document(uri, external_id, collection, title, text_z, sha256, mtime_ns, size, indexed_at)
              VALUES(?,?,?,?,?,?,?,?,?)"""
 _CHUNK = (
@@ -108,7 +110,7 @@ class DocumentRegistry:
         return "added" if row["status"] == "deleted" else "updated"
 
     def _insert(self, connection: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], sha: str) -> None:
-        packed = zlib.compress(document.text.encode("utf-8", "surrogatepass"), 6)
+        packed = _packed(document.text)
         values = (
             document.uri,
             document.external_id,
@@ -174,7 +176,7 @@ class DocumentRegistry:
         """Give a stored document its new text, place and chunks; chunks whose text still occurs keep their row."""
         key = int(row["id"])
         before = relocation.dependent_facts(connection, key)
-        packed = zlib.compress(document.text.encode("utf-8", "surrogatepass"), 6)
+        packed = _packed(document.text)
         connection.execute(
             "UPDATE document SET uri=?, external_id=?, collection=?, title=?, text_z=?, sha256=?,"
             " generation=generation+1, status='active', mtime_ns=?, size=?, indexed_at=? WHERE id=?",
@@ -282,7 +284,8 @@ class DocumentRegistry:
             " collection=?) ORDER BY id LIMIT ?"
         )
         chunks = (
-            "SELECT * FROM chunk WHERE status='active' AND document_id BETWEEN ? AND ? ORDER BY document_id, ordinal"
+            "SELECT document_id, passage, char_start, char_end, page, heading FROM chunk"
+            " WHERE status='active' AND document_id BETWEEN ? AND ? ORDER BY document_id, ordinal"
         )
         last = 0
         while rows := self.store.rows(sql, (last, collection, collection, _PAGE)):
@@ -343,6 +346,11 @@ class DocumentRegistry:
     def close(self) -> None:
         """Close all connections."""
         self.store.close()
+
+
+def _packed(text: str) -> bytes:
+    """A text as it is stored: a large one with less effort, which takes a tenth more room and a quarter of the time."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6 if len(text) < _LARGE else 1)
 
 
 def unpack(packed: bytes) -> str:

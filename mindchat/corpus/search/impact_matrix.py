@@ -25,7 +25,7 @@ from mindchat.corpus.search.whoosh_index import Dump, Record, Rows
 from mindchat.ports import NEVER, Cancel
 
 _AT_ONCE = 1 << 20
-"""Postings that are weighed at once."""
+"""Postings that are weighed at once, about 100 MB of numbers; the most common term's may be more."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
@@ -147,16 +147,28 @@ def from_record(record: Record, params: Params, cancel: Cancel = NEVER) -> Matri
 def assemble(dump: Dump, rows: Rows, params: Params, cancel: Cancel = NEVER) -> Matrix:
     """Weigh postings, sum the fields of each (term, passage), saturate, multiply by idf, and lay out by sorted term.
 
-    Of a large corpus each array has tens of millions of numbers, so each is dropped as soon as it was used.
+    Some million postings at a time, since in float64 all of them would take several times the room of the result.
     """
     order = sorted(dump.vocabulary)
-    passages = int(rows.live.sum())
-    term, column, weight = _merge(*_weighed(dump, rows, params, order, cancel), max(passages, 1), cancel)
-    df = np.bincount(term, minlength=len(order))
-    impact = saturate(weight, params.k1)
-    del weight
-    cancel.check()
-    impact *= np.log1p((passages - df + 0.5) / (df + 0.5))[term]
+    place = np.empty(len(order), np.int32)
+    place[np.array([dump.vocabulary[term] for term in order], np.int64)] = np.arange(len(order), dtype=np.int32)
+    rank = place[dump.term]
+    passages, column_of = int(rows.live.sum()), np.cumsum(rows.live, dtype=np.int64) - 1
+    columns, impacts, df = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], np.zeros(len(order), np.int64)
+    for low, high in _parts(np.bincount(rank, minlength=len(order))):
+        cancel.check()
+        mine = np.flatnonzero((rank >= low) & (rank < high))
+        passage, tf, weight = dump.passage[mine], dump.tf[mine].astype(np.float64), np.empty(len(mine))
+        for number, field in enumerate(FIELDS):
+            here = np.flatnonzero(dump.field[mine] == number)
+            lengths, average = rows.lengths[field][passage[here]], rows.average(field)
+            weight[here] = field_weight(tf[here], lengths, average, params.boost(field), params.b)
+        width = max(passages, 1)
+        term, column, weight = _merge((rank[mine] - low) * np.int64(width) + column_of[passage], weight, width)
+        df[low:high] = np.bincount(term, minlength=high - low)
+        idf = np.log1p((passages - df[low:high] + 0.5) / (df[low:high] + 0.5))
+        columns.append(column.astype(np.int32))
+        impacts.append((saturate(weight, params.k1) * idf[term]).astype(np.float32))
     ends = np.zeros(len(order) + 1, np.int64)
     np.cumsum(df, out=ends[1:])
     live = np.flatnonzero(rows.live).tolist()
@@ -164,54 +176,36 @@ def assemble(dump: Dump, rows: Rows, params: Params, cancel: Cancel = NEVER) -> 
     return Matrix(
         Strings.of(order),
         ends,
-        column,
-        impact.astype(np.float32),
+        np.concatenate(columns),
+        np.concatenate(impacts),
         Strings.of([rows.ids[at].encode("utf-8", "surrogatepass") for at in live]),
         Strings.of([uri.encode("utf-8", "surrogatepass") for uri in places]),
         np.array([places[rows.uris[at]] for at in live], np.int32),
     )
 
 
-def _weighed(
-    dump: Dump, rows: Rows, params: Params, order: Sequence[bytes], cancel: Cancel
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(term's rank · passages + column, weight) of each posting."""
-    weight = np.empty(len(dump.tf), np.float64)
-    for number, field in enumerate(FIELDS):
-        mine = np.flatnonzero(dump.field == number)
-        average, boost = rows.average(field), params.boost(field)
-        for start in range(0, len(mine), _AT_ONCE):
-            cancel.check()
-            part = mine[start : start + _AT_ONCE]
-            lengths = rows.lengths[field][dump.passage[part]]
-            weight[part] = field_weight(dump.tf[part].astype(np.float64), lengths, average, boost, params.b)
-    rank = np.empty(len(order), np.int64)
-    rank[np.array([dump.vocabulary[term] for term in order], np.int64)] = np.arange(len(order))
-    key = rank[dump.term]
-    key *= max(int(rows.live.sum()), 1)
-    key += (np.cumsum(rows.live, dtype=np.int32) - np.int32(1))[dump.passage]
-    return key, weight
+def _parts(postings: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of terms, given each one's number of postings: as many as _AT_ONCE postings hold, at least one."""
+    ends, low = np.cumsum(postings), 0
+    while low < len(ends):
+        before = int(ends[low - 1]) if low else 0
+        high = max(int(np.searchsorted(ends, before + _AT_ONCE, "right")), low + 1)
+        yield low, high
+        low = high
 
 
 def _merge(
-    key: NDArray[np.int64], weight: NDArray[np.float64], width: int, cancel: Cancel
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    key: NDArray[np.int64], weight: NDArray[np.float64], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """(term, column, summed weight) sorted by term and column, from keys term · width + column that may repeat."""
-    cancel.check()
     order = np.argsort(key, kind="stable")
-    key = key[order]
-    weight = weight[order]
-    del order
-    cancel.check()
+    key, weight = key[order], weight[order]
     if len(key):
         first = np.flatnonzero(np.diff(key, prepend=-1))
-        if len(first) < len(key):
-            key, weight = key[first], np.add.reduceat(weight, first)
-        del first
+        key, weight = key[first], np.add.reduceat(weight, first)
     kept = weight > 0  # with a title boost of 0 a posting may say nothing
-    if not kept.all():
-        key, weight = key[kept], weight[kept]
-    return (key // width).astype(np.int32), (key % width).astype(np.int32), weight
+    key, weight = key[kept], weight[kept]
+    return key // width, key % width, weight
 
 
 def best(

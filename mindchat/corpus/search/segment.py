@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from whoosh.codec.whoosh3 import WHOOSH3_HEADER_MAGIC, W3TermInfo
-from whoosh.system import pack_ushort
+from whoosh.system import pack_int, pack_ushort
 
 from mindchat.ports import NEVER, Cancel
 
@@ -81,6 +81,7 @@ def write_field(writer: Any, name: str, field: Any, postings: Postings, cancel: 
     terms, passages, tf, ends = postings.ordered()
     writer.start_field(name, field)
     prefix, add, file = pack_ushort(writer._fieldid), writer._tindex.add, writer._postfile
+    offset = file.tell()
     if terms:
         starts = np.concatenate(([0], ends[:-1]))
         totals, most = np.add.reduceat(tf, starts, dtype=np.int64), np.maximum.reduceat(tf, starts)
@@ -95,12 +96,10 @@ def write_field(writer: Any, name: str, field: Any, postings: Postings, cancel: 
             if end - start == 1:
                 info.set_inlined((info._minid,), (float(total),), ())
             else:
-                offset = file.tell()
-                file.write(WHOOSH3_HEADER_MAGIC)
-                for length, block in encoded.blocks(start, end):
-                    file.write_int(length)
-                    file.write(block)
-                info.set_extent(offset, file.tell() - offset)
+                whole = WHOOSH3_HEADER_MAGIC + b"".join(encoded.blocks(start, end))
+                file.write(whole)
+                info.set_extent(offset, len(whole))
+                offset += len(whole)
             add(prefix + term, info.to_bytes())
     writer.finish_field()
 
@@ -111,8 +110,8 @@ class _Encoded:
     def __init__(self, passages: NDArray[np.int32], tf: NDArray[np.int32]) -> None:
         self._passages, self._tf = passages, tf
 
-    def blocks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """(length, negative for the last one; bytes)."""
+    def blocks(self, start: int, end: int) -> Iterator[bytes]:
+        """Each begins with its length, which is negative for the last one."""
         for first in range(start, end, _BLOCK):
             last = min(first + _BLOCK, end)
             passages, tf = self._passages[first:last], self._tf[first:last]
@@ -120,7 +119,7 @@ class _Encoded:
             data = pickle.dumps((_packed(steps), _packed(tf), None), 4)
             about = pickle.dumps((last - first, int(passages[-1]), float(tf.max()), 0, 0, 0), 2)
             length = len(about) + len(data)
-            yield -length if last == end else length, about + data
+            yield pack_int(-length if last == end else length) + about + data
 
 
 def _packed(numbers: NDArray[np.int32]) -> array[int]:

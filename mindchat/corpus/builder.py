@@ -29,9 +29,7 @@ from mindchat.values import Passage
 class Builder:
     """Collects passages by offer(), then settle(), commit(), derive(), weave() in this order; close() in any case."""
 
-    def __init__(
-        self, store: Store, base: Path | None, analyzer: Analyzer, space: int, cancel: Cancel = NEVER
-    ) -> None:
+    def __init__(self, store: Store, base: Path | None, analyzer: Analyzer, space: int, cancel: Cancel = NEVER) -> None:
         """`space`: bytes that must be free before anything is written. `cancel`: each step raises Interrupted soon after
         it is set.
         """

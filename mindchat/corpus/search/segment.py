@@ -51,6 +51,8 @@ class Postings:
 
     def add_run(self, term: bytes, passages: NDArray[np.int32], tf: NDArray[np.int32]) -> None:
         """Postings of one term in passages that come after all that was added by add()."""
+        if not len(passages):  # all were deleted: a term without a passage is none
+            return
         self._runs.append((np.full(len(passages), self._number[term], np.int32), passages, tf))
 
     def ordered(self) -> tuple[list[bytes], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
@@ -126,4 +128,3 @@ def _packed(numbers: NDArray[np.int32]) -> array[int]:
     highest = int(numbers.max())
     code, kind = ("B", np.uint8) if highest < 1 << 8 else ("H", np.uint16) if highest < 1 << 16 else ("I", np.uint32)
     return array(code, numbers.astype(kind).tobytes())
-

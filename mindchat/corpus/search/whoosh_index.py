@@ -1,7 +1,8 @@
 """The index of record: Whoosh's segments on disk, written and read.
 
 Owns: the schema, writing and deleting passages, reading postings back, and a search straight from the postings. Does
-not own: which generation is current, locks, passages' texts (registry). Every Whoosh call of the project stands here.
+not own: which generation is current, locks, passages' texts (registry). Every Whoosh call of the project stands here
+and in search.segment.
 Postings are read block by block through names that are private to Whoosh, since its public cursor costs three Python
 calls a posting; Whoosh is therefore pinned to one version.
 """
@@ -205,9 +206,10 @@ class Record:
         lengths = {field: np.zeros(total) for field in FIELDS}
         known: dict[bytes, str] = {}
         for leaf, offset in self._reader.leaf_readers():
+            if not leaf.doc_count_all():
+                continue
             deleted = set(leaf._perdoc.deleted_docs())
-            column = leaf.column_reader("row", translate=False) if leaf.doc_count_all() else ()
-            for number, packed in enumerate(column, offset):
+            for number, packed in enumerate(leaf.column_reader("row", translate=False), offset):
                 if number - offset in deleted:
                     continue
                 id_, uri, prints[number], title, text = _unpack(packed)

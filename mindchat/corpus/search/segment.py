@@ -80,7 +80,9 @@ def _array(numbers: array[int]) -> NDArray[np.int32]:
 
 def write_field(writer: Any, name: str, field: Any, postings: Postings, cancel: Cancel = NEVER) -> None:
     """Write one field with Whoosh's field writer; fields come in the order of their names."""
+    cancel.check()
     terms, passages, tf, ends = postings.ordered()
+    cancel.check()
     writer.start_field(name, field)
     prefix, add, file = pack_ushort(writer._fieldid), writer._tindex.add, writer._postfile
     offset = file.tell()

@@ -23,6 +23,7 @@ from mindchat.corpus.search.weave import woven
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.errors import MemoryStoreError
 from mindchat.ports import NEVER, Cancel, Registry
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage
 
 
@@ -148,7 +149,7 @@ def _read_places(base: Path | None) -> dict[str, list[str]]:
 
 def read_places(generation: Path) -> dict[str, list[str]]:
     """Passage id → uris of further documents that hold the same passage."""
-    places: dict[str, list[str]] = json.loads((generation / "places.json").read_bytes())
+    places: dict[str, list[str]] = decode_json((generation / "places.json").read_bytes())
     return places
 
 
@@ -185,7 +186,7 @@ def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
 def _matrix_differences(generation: Path) -> Iterator[str]:
     import msgspec
 
-    params = msgspec.convert(json.loads((generation / "manifest.json").read_bytes())["params"], Params)
+    params = msgspec.convert(decode_json((generation / "manifest.json").read_bytes())["params"], Params)
     record, stored = Record(generation / "record"), Matrix.load(generation / "matrix")
     try:
         fresh = from_record(record, params)

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from mindchat.errors import ResourceError
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
 CONVERTER = 1
 """Raised when a folder made by an older version must be made again."""
@@ -76,7 +77,7 @@ def is_plain(name: str) -> bool:
 def read_manifest(folder: Path) -> Manifest | None:
     """The folder's manifest, or None if the folder is not complete or was made by another version of the converter."""
     try:
-        manifest = msgspec.json.decode((folder / MARKER).read_bytes(), type=Manifest)
+        manifest = decode_json((folder / MARKER).read_bytes(), type=Manifest)
         complete = all(map(is_plain, manifest.files)) and all(
             (folder / name).stat().st_size == size for name, size in manifest.files.items()
         )

@@ -289,6 +289,8 @@ in the file's content.
 """
 MAX_FILE_BYTES = 256 * 1024
 """Bytes of a settings file; a larger one is refused unread."""
+_SHOWN = 80
+"""Characters of a wrong value that are told."""
 MAX_PROBLEMS = 20
 """Problems told of one source; of more only the number is told."""
 
@@ -366,7 +368,7 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
     if isinstance(value, str):
         try:
             parsed = tomllib.loads(f"v = {value}")["v"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             parsed = value
         try:
             return msgspec.convert(parsed, kind), ""
@@ -374,7 +376,8 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
             complaint = str(error)
     if f"{section}.{key}" in ADDRESSES:  # whatever its type, it may hold a password
         return None, f"{_expected(kind, complaint)}, got a {type(value).__name__}."
-    return None, f"{_expected(kind, complaint)}, got {value!r}."
+    shown = repr(value)
+    return None, f"{_expected(kind, complaint)}, got {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}."
 
 
 def flatten(

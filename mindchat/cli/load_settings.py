@@ -83,7 +83,7 @@ def trusted_files(paths: Paths) -> dict[str, str]:
         ):  # a list of folders, as earlier versions kept it: it says nothing about contents
             return {}
         return decode_json(content, type=dict[str, str])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise MindChatError(f"{file} cannot be read: {error}.", "Delete it; then no folder is trusted.") from error

@@ -546,6 +546,7 @@ ENDLESS = {
     "escapes.txt": "words " + "\x1b]" * 100_000 + "\x9d" * 100_000,
     "openings.txt": "words " + "\x1b[" * 100_000 + "\x1bP" * 100_000,
     "letters.txt": "a" * 300_000 + "\u0301" * 100_000,
+    "columns.tsv": "name\t" * 300_000 + "\n" + "word\n" * 5_000,
     "deep.jsonl": '{"id": "1", "text": ' + "[" * 200_000 + "\n" + '{"id": "2", "title": "", "text": "words"}\n',
 }
 

@@ -23,7 +23,7 @@ from mindchat.cli.confirm import confirm
 from mindchat.cli.load_settings import load
 from mindchat.cli.narrate import tell_notices
 from mindchat.cli.output import Narrator, duration, megabytes, write, write_json, write_table
-from mindchat.errors import UsageError
+from mindchat.errors import Interrupted, UsageError
 from mindchat.ports import Cancel
 from mindchat.text.clean import clean_line
 from mindchat.text.language import language
@@ -107,13 +107,20 @@ def rebuild(json: options.Json = False, sets: options.Sets = None) -> None:
 
 
 def _work(begin: Callable[[Cancel], Iterator[Any]], json: bool) -> None:
-    """Run to the end with progress, print the report. Ctrl+C stops at the next file; what was stored stays."""
+    """Run to the end with progress, print the report. Ctrl+C stops within seconds; what was stored stays."""
     narrator, cancel = Narrator(), Cancel()
     report = None
     with cancelling(cancel):
-        for event in begin(cancel):
-            report = event if type(event).__name__ == "Update" else getattr(event, "report", report)
-            _tell(event, narrator)
+        try:
+            for event in begin(cancel):
+                report = event if type(event).__name__ == "Update" else getattr(event, "report", report)
+                _tell(event, narrator)
+        except Interrupted as error:
+            narrator.clear()
+            raise Interrupted(
+                "Stopped.",
+                "What was stored stays, the index is as it was before; mindchat index sync goes on from there.",
+            ) from error
     narrator.clear()
     if report is None:
         return

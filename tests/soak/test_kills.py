@@ -40,22 +40,30 @@ class Desk:
         if kind == "index add":
             write(self.docs, {f"n{n}.md": f"Crane {n} of {number}. " * 40 for n in range(200)})
             return "index", "add", str(self.docs)
+        if kind == "memory forget":
+            assert run(self.home, self.docs, "memory", "add", f"Ann | sibling | {needle(number)}").code == 0
         return {
             "index rebuild": ("index", "rebuild"),
             "ask": self.ask,
             "memory add": ("memory", "add", f"Person {number} | sibling | Brother {number}"),
-            "memory forget": ("memory", "forget", "--match", f"Nobody{number}", "--hard", "--yes"),
+            "memory forget": ("memory", "forget", "--match", needle(number), "--hard", "--yes"),
         }[kind]
 
-    def check(self, kind: str, finished: bool) -> None:
-        """What had been acknowledged is there."""
+    def check(self, kind: str, number: int, finished: bool) -> None:
+        """What had been acknowledged is there, and what was forgotten is nowhere."""
         hits = run(self.home, self.docs, "index", "search", "weir", "--json")
         assert (hits.code, hits.faults) == (0, []), hits.err
         assert [Path(hit["document"]).name for hit in hits.told["hits"]] == ["good.md"]
         listed = run(self.home, self.docs, "memory", "list", "--json")
         assert listed.faults == []
         facts, turns = int(listed.told["total"]), self._turns()
-        assert self.facts + (finished and kind == "memory add") <= facts <= self.facts + (kind == "memory add")
+        more = finished and kind == "memory add"
+        most = kind == "memory add" or (kind == "memory forget" and not finished)
+        assert self.facts + more <= facts <= self.facts + most
+        if kind == "memory forget" and facts == self.facts:
+            word = needle(number).encode()
+            left = [path for path in self.home.rglob("*") if path.is_file() and word in path.read_bytes()]
+            assert left == []
         assert self.turns + (finished and kind == "ask") <= turns <= self.turns + (kind == "ask")
         self.facts, self.turns = facts, turns
         doctor = run(self.home, self.docs, "doctor")
@@ -68,6 +76,11 @@ class Desk:
     def _turns(self) -> int:
         told = run(self.home, self.docs, "sessions", "list", "--json").told
         return sum(int(session["turns"]) for session in told["sessions"])
+
+
+def needle(number: int) -> str:
+    """A name that stands nowhere else."""
+    return f"Zanzibar{number}Quixote"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -91,6 +104,6 @@ def test_a_killed_command_loses_nothing(tmp_path: Path, kind: str) -> None:
         if process.poll() is None:
             kill(process)
         killed.append("ended" if finished else "killed")
-        desk.check(kind, finished)
+        desk.check(kind, number, finished)
     assert run(desk.home, desk.docs, "index", "sync").code == 0
     assert run(desk.home, desk.docs, "index", "verify").code == 0

@@ -22,7 +22,6 @@ OWN_WAY = {
     "evidence/answerable.py": "a file of this package",
     "cli/output.py": "what this program has encoded itself",
     "lab/bench/llama.py": "a reference's own output",
-    "lab/bench/retrieval_quality.py": "data sets that the one who measures names",
 }
 BAD = {
     "deep list": b"[" * 200_000,

@@ -39,6 +39,11 @@ class Postings:
         """Passages in ascending order, and how many postings each has."""
         self._runs: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]] = []
 
+    @property
+    def distinct(self) -> int:
+        """Terms so far."""
+        return len(self._number)
+
     def __len__(self) -> int:
         return len(self._term) + sum(len(run[0]) for run in self._runs)
 
@@ -89,22 +94,23 @@ def write_field(writer: Any, name: str, field: Any, postings: Postings, cancel: 
     if terms:
         starts = np.concatenate(([0], ends[:-1]))
         totals, most = np.add.reduceat(tf, starts, dtype=np.int64), np.maximum.reduceat(tf, starts)
-        columns = zip(terms, starts.tolist(), ends.tolist(), totals.tolist(), most.tolist(), strict=True)
         encoded = _Encoded(passages, tf)
-        for number, (term, start, end, total, highest) in enumerate(columns):
-            if number % _EVERY == 0:
-                cancel.check()
-            info = W3TermInfo()
-            info._weight, info._df, info._maxweight = float(total), end - start, float(highest)
-            info._minid, info._maxid = int(passages[start]), int(passages[end - 1])
-            if end - start == 1:
-                info.set_inlined((info._minid,), (float(total),), ())
-            else:
-                whole = WHOOSH3_HEADER_MAGIC + b"".join(encoded.blocks(start, end))
-                file.write(whole)
-                info.set_extent(offset, len(whole))
-                offset += len(whole)
-            add(prefix + term, info.to_bytes())
+        for first in range(0, len(terms), _EVERY):
+            cancel.check()
+            part = slice(first, first + _EVERY)
+            columns = (numbers[part].tolist() for numbers in (starts, ends, totals, most))
+            for term, start, end, total, highest in zip(terms[part], *columns, strict=True):
+                info = W3TermInfo()
+                info._weight, info._df, info._maxweight = float(total), end - start, float(highest)
+                info._minid, info._maxid = int(passages[start]), int(passages[end - 1])
+                if end - start == 1:
+                    info.set_inlined((info._minid,), (float(total),), ())
+                else:
+                    whole = WHOOSH3_HEADER_MAGIC + b"".join(encoded.blocks(start, end))
+                    file.write(whole)
+                    info.set_extent(offset, len(whole))
+                    offset += len(whole)
+                add(prefix + term, info.to_bytes())
     writer.finish_field()
 
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from whoosh import columns, fields, formats, index
+from whoosh import columns, fields, formats, index, writing
 from whoosh.reading import TermNotFound
 from whoosh.writing import SegmentWriter
 
@@ -32,6 +32,10 @@ from mindchat.values import Passage
 
 SEGMENT_POSTINGS = 16_000_000
 """A segment of so many postings is written before more are gathered: about 400 MB while they are sorted."""
+SEGMENT_TERMS = 1_000_000
+"""And one of so many terms, which take about 200 bytes each: hashes and random words never come twice."""
+_SMALL = 5_000
+"""Passages of the largest segment that is merged with others, as Whoosh does with small ones."""
 _EVERY = 500
 """Terms between two looks at the cancel token."""
 
@@ -103,6 +107,12 @@ class _SegmentWriter(SegmentWriter):  # type: ignore[misc]
         self.postings = {field: Postings() for field in FIELDS}
         self.stop: Cancel = NEVER
 
+    @property
+    def large(self) -> bool:
+        """Whether more should go into another segment."""
+        gathered = self.postings.values()
+        return sum(map(len, gathered)) >= SEGMENT_POSTINGS or sum(each.distinct for each in gathered) >= SEGMENT_TERMS
+
     def add_passage(self, row: bytes, counts: dict[str, Counter[bytes]]) -> None:
         """One passage: what is kept of it, and the terms of each field."""
         rows, number = self.perdocwriter, self.docnum
@@ -137,6 +147,13 @@ class _SegmentWriter(SegmentWriter):  # type: ignore[misc]
         self.fieldwriter.close()
 
 
+def _merge_small(writer: Any, segments: list[Any]) -> list[Any]:
+    """Whoosh's own policy, over segments that are small indeed: a large one would be gathered in memory again."""
+    large = [segment for segment in segments if segment.doc_count_all() > _SMALL]
+    small = [segment for segment in segments if segment.doc_count_all() <= _SMALL]
+    return [*large, *writing.MERGE_SMALL(writer, small)]
+
+
 class Writer:
     """Adds and deletes passages in one Whoosh folder; nothing is visible before commit()."""
 
@@ -150,7 +167,7 @@ class Writer:
 
     def add(self, passage: Passage, cancel: Cancel = NEVER) -> None:
         """Analyse and add one passage; a segment that has become large is written first."""
-        if sum(map(len, self._writer.postings.values())) >= SEGMENT_POSTINGS:
+        if self._writer.large:
             self._write(cancel, merge=False)
             self._writer = _SegmentWriter(self._index)
         title = self._analyzer.counts(searchable_title(passage))
@@ -171,7 +188,7 @@ class Writer:
 
     def _write(self, cancel: Cancel, *, merge: bool) -> None:
         self._writer.stop = cancel
-        self._writer.commit(merge=merge)
+        self._writer.commit(mergetype=_merge_small if merge else writing.NO_MERGE)
 
     def cancel(self) -> None:
         """Drop everything that was not written."""
@@ -224,7 +241,7 @@ class Record:
         """Every posting of both fields, deleted passages left out. Raises Interrupted soon after `cancel` is set."""
         vocabulary: dict[bytes, int] = {}
         term, field_, length, base = array("i"), array("b"), array("i"), array("i")
-        passages, tf = list[NDArray[np.int32]](), list[NDArray[np.int32]]()
+        passages, tf = array("i"), array("i")  # an array object for each term would take more than its numbers
         for leaf, offset in self._reader.leaf_readers():
             for number, ((name, text), info) in enumerate(leaf):
                 if number % _EVERY == 0:
@@ -232,20 +249,20 @@ class Record:
                 if name not in FIELDS:
                     continue
                 for ids, weights in _blocks(leaf, name, info):
-                    passages.append(ids)
-                    tf.append(weights)
+                    passages.frombytes(ids.tobytes())
+                    tf.frombytes(weights.tobytes())
                     term.append(vocabulary.setdefault(text, len(vocabulary)))
                     field_.append(FIELDS.index(name))
                     length.append(len(ids))
                     base.append(offset)
-        runs = np.array(length, np.int32)
-        passage = _joined(passages) + np.repeat(np.array(base, np.int32), runs)
+        runs = np.frombuffer(length, np.int32)
+        passage = np.frombuffer(passages, np.int32) + np.repeat(np.frombuffer(base, np.int32), runs)
         dump = Dump(
             vocabulary,
-            np.repeat(np.array(term, np.int32), runs),
-            np.repeat(np.array(field_, np.int8), runs),
+            np.repeat(np.frombuffer(term, np.int32), runs),
+            np.repeat(np.frombuffer(field_, np.int8), runs),
             passage,
-            _joined(tf),
+            np.frombuffer(tf, np.int32),
         )
         alive = self.rows.live[passage]
         if alive.all():

@@ -188,3 +188,17 @@ def test_a_stop_is_heard_while_a_document_of_many_passages_is_stored(tmp_path):
     assert registry.put([(Document("/d", "d", text), chunks)]) == ["added"]
     assert registry.count() == (1, 4_000)
     registry.close()
+
+
+def test_words_that_never_come_twice_go_into_several_segments(library, monkeypatch):
+    made = {f"p{at}": " ".join(f"r{at}x{number}" for number in range(50)) for at in range(40)}
+    monkeypatch.setattr(record_file, "SEGMENT_TERMS", 400)
+    monkeypatch.setattr(record_file, "_SMALL", 0)
+    library.put(**made)
+    library.index.build()
+    folder = library.index.store.root / library.index.store.current() / "record"
+    opened = whoosh_index.open_dir(folder)
+    assert len(opened._segments()) >= 4
+    opened.close()
+    assert library.find("r7x3") == ["p7"]
+    assert library.index.verify() == []

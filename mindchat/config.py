@@ -287,6 +287,8 @@ PROJECT_KEYS = (
 """Single keys of which the same holds. All others (model, server, paths, memory, index, policy …) need the user's trust
 in the file's content.
 """
+PROJECT_HELD = ("ui.keys",)
+"""Keys of those sections that need trust all the same: whoever chooses keys chooses what typing does."""
 MAX_FILE_BYTES = 256 * 1024
 """Bytes of a settings file; a larger one is refused unread."""
 _SHOWN = 80
@@ -467,7 +469,7 @@ def _read(path: Path) -> tuple[list[tuple[str, Any, Origin]], list[Problem], str
 
 def needs_trust(key: str) -> bool:
     """Whether a project file must be trusted before it may say this."""
-    return key.partition(".")[0] not in PROJECT_SECTIONS and key not in PROJECT_KEYS
+    return key in PROJECT_HELD or (key.partition(".")[0] not in PROJECT_SECTIONS and key not in PROJECT_KEYS)
 
 
 def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:

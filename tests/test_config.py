@@ -203,6 +203,7 @@ HELD = [
     ('[index]\ncollection = "other"', "index.collection"),
     ('[index]\nmilvus = "http://example.org"', "index.milvus"),
     ("[index]\nmax_file_mb = 900", "index.max_file_mb"),
+    ('[ui.keys]\nquit = "enter"', "ui.keys"),
 ]
 
 

@@ -10,9 +10,10 @@ and a cleaned PYTHONPATH prevent that.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """
     path = os.pathsep.join(module_path(sys.path, os.getcwd()))
     return {**os.environ, **(more or {}), "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+
+
+def find_program(name: str, which: Callable[[str], str | None] = shutil.which) -> str | None:
+    """The absolute path of a program; None if there is none, or if what is found lies in the current folder.
+
+    An empty or relative entry of PATH, and on Windows every search, begins in the current folder.
+    """
+    found = which(name)
+    if found is None or not os.path.isabs(found) or _same(os.path.dirname(found), os.getcwd()):
+        return None
+    return found
 
 
 def start(

@@ -291,8 +291,12 @@ PROJECT_KEYS = (
 """Single keys of which the same holds. All others (model, server, paths, memory, index, policy …) need the user's trust
 in the file's content.
 """
+PROJECT_HELD = ("ui.keys",)
+"""Keys of those sections that need trust all the same: whoever chooses keys chooses what typing does."""
 MAX_FILE_BYTES = 256 * 1024
 """Bytes of a settings file; a larger one is refused unread."""
+_SHOWN = 80
+"""Characters of a wrong value that are told."""
 MAX_PROBLEMS = 20
 """Problems told of one source; of more only the number is told."""
 
@@ -370,7 +374,7 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
     if isinstance(value, str):
         try:
             parsed = tomllib.loads(f"v = {value}")["v"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             parsed = value
         try:
             return msgspec.convert(parsed, kind), ""
@@ -378,7 +382,8 @@ def _check(section: str, key: str, value: object) -> tuple[Any, str]:
             complaint = str(error)
     if f"{section}.{key}" in ADDRESSES:  # whatever its type, it may hold a password
         return None, f"{_expected(kind, complaint)}, got a {type(value).__name__}."
-    return None, f"{_expected(kind, complaint)}, got {value!r}."
+    shown = repr(value)
+    return None, f"{_expected(kind, complaint)}, got {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}."
 
 
 def flatten(
@@ -468,7 +473,7 @@ def _read(path: Path) -> tuple[list[tuple[str, Any, Origin]], list[Problem], str
 
 def needs_trust(key: str) -> bool:
     """Whether a project file must be trusted before it may say this."""
-    return key.partition(".")[0] not in PROJECT_SECTIONS and key not in PROJECT_KEYS
+    return key in PROJECT_HELD or (key.partition(".")[0] not in PROJECT_SECTIONS and key not in PROJECT_KEYS)
 
 
 def _nest(pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, object]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
+from mindchat.ports import NEVER, Cancel
 from mindchat.values import Chunk, Document, Passage
 
 
@@ -57,8 +58,11 @@ Outcome = Literal["added", "updated", "moved", "unchanged"]
 class Registry(Protocol):
     """Documents, their decoded texts and their chunks: the truth from which index and citations derive."""
 
-    def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> Sequence[Outcome]:
-        """Insert or update documents in one transaction; facts of vanished text are withdrawn by the cascade."""
+    def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]], cancel: Cancel = NEVER) -> Sequence[Outcome]:
+        """Insert or update documents in one transaction; facts of vanished text are withdrawn by the cascade.
+
+        Raises Interrupted soon after `cancel` is set; then nothing of the batch is stored.
+        """
         ...
 
     def remove(self, uris: Sequence[str]) -> int:

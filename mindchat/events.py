@@ -351,5 +351,8 @@ def to_json(event: Event) -> str:
 
 def from_json(line: str | bytes) -> Event:
     """The event of one line; raises msgspec.ValidationError if it is none."""
-    event: Event = _decoder.decode(line)
+    try:
+        event: Event = _decoder.decode(line)
+    except RecursionError:
+        raise msgspec.ValidationError("it is nested too deeply") from None
     return event

@@ -21,6 +21,7 @@ from mindchat.events import Event, ModelAsked, PromptBuilt, PromptPrefilled
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
 from mindchat.text.addresses import shown_address
+from mindchat.text.foreign_json import decode_json
 
 _log = logging.getLogger(__name__)
 FADE = 0.7
@@ -209,7 +210,7 @@ class PaceFile:
 
     def _all(self) -> dict[str, Pace]:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=dict[str, Pace])
+            return decode_json(self._file.read_bytes(), type=dict[str, Pace])
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.MsgspecError) as error:

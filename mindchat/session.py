@@ -25,7 +25,7 @@ from mindchat.pace import Extra, Forecast, PaceFile, cost_of_copies, forecast, m
 from mindchat.paths import Paths
 from mindchat.ports import NEVER, Cancel, Closes, Engine, Memory, Model, Retriever, Settles, TellsRepairs
 from mindchat.trace import Trace, cut_of, fold, fold_all, report
-from mindchat.values import Cut, Sought
+from mindchat.values import MAX_QUESTION, Cut, Sought
 
 STATUS: dict[str, Literal["done", "failed", "cancelled"]] = {
     "answered": "done",
@@ -252,6 +252,11 @@ class Session:
         `as_typed`: no standalone form takes the question's place. `anyway`: the model is asked also where the documents
         do not seem to say.
         """
+        if len(text) > MAX_QUESTION:
+            raise UsageError(
+                f"The question has {len(text):,} characters; at most {MAX_QUESTION:,} are read.",
+                "Index the text as a document and ask about it.",
+            )
         sought = parse(text)
         if not sought.text.strip():
             raise UsageError("The question is empty.", 'Type one, for example: mindchat ask "Who directed Metropolis?"')

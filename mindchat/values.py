@@ -15,6 +15,8 @@ from msgspec import Struct, field
 
 Role = Literal["system", "user", "assistant"]
 Channel = Literal["reasoning", "answer"]
+MAX_QUESTION = 500_000
+"""Characters of a message of the user: more than any window holds, and searched in seconds."""
 
 
 class Signal(StrEnum):

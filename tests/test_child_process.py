@@ -65,6 +65,25 @@ def test_python_m_mindchat_leaves_the_folder_it_was_called_in(hostile: Path, tmp
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="executables by their mode")
+@pytest.mark.parametrize("entry", ["", ".", "HERE"])
+def test_a_program_of_the_current_folder_is_none(
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    """`xclip` in a folder of documents, and a PATH that begins there."""
+    from mindchat.tui.clipboard import local_tool
+
+    (hostile / "xclip").write_text("#!/bin/sh\n")
+    (hostile / "xclip").chmod(0o755)
+    monkeypatch.chdir(hostile)
+    monkeypatch.setenv("PATH", str(hostile) if entry == "HERE" else f"{entry}{os.pathsep}/nowhere")
+    assert child_process.find_program("xclip") is None
+    assert local_tool({"DISPLAY": ":0"}, "linux") is None
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(hostile))
+    assert child_process.find_program("xclip") == str(hostile / "xclip")
+
+
 def test_no_other_place_starts_a_process() -> None:
     found = set()
     for source in PACKAGE.rglob("*.py"):

@@ -203,6 +203,7 @@ HELD = [
     ('[index]\ncollection = "other"', "index.collection"),
     ('[index]\nmilvus = "http://example.org"', "index.milvus"),
     ("[index]\nmax_file_mb = 900", "index.max_file_mb"),
+    ('[ui.keys]\nquit = "enter"', "ui.keys"),
 ]
 
 
@@ -284,3 +285,14 @@ def test_a_section_given_as_value_and_dotted_keys(tmp_path: Path) -> None:
     ]
     assert loaded.config.retrieve.k == 5
     assert loaded.origins["retrieve.k"].line == 2
+
+
+@pytest.mark.parametrize("value", ["[" * 50_000, "{a=" * 50_000, "x" * 50_000])
+@pytest.mark.parametrize("source", ["assignments", "environ"])
+def test_a_hostile_value_is_a_short_problem(value: str, source: str) -> None:
+    given = {"assignments": [f"retrieve.k={value}"], "environ": {}}
+    if source == "environ":
+        given = {"environ": {"MINDCHAT_RETRIEVE__K": value}}
+    with pytest.raises(ConfigError) as caught:
+        load_config(**given, strict=True)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 400

@@ -149,13 +149,20 @@ def encode(
 
 
 def _work(begin: Callable[[Cancel], Iterator[Any]], json: bool) -> None:
-    """Run to the end with progress, print the report. Ctrl+C stops at the next file; what was stored stays."""
+    """Run to the end with progress, print the report. Ctrl+C stops within seconds; what was stored stays."""
     narrator, cancel = Narrator(), Cancel()
     report = None
     with cancelling(cancel):
-        for event in begin(cancel):
-            report = event if type(event).__name__ == "Update" else getattr(event, "report", report)
-            _tell(event, narrator)
+        try:
+            for event in begin(cancel):
+                report = event if type(event).__name__ == "Update" else getattr(event, "report", report)
+                _tell(event, narrator)
+        except Interrupted as error:
+            narrator.clear()
+            raise Interrupted(
+                "Stopped.",
+                "What was stored stays, the index is as it was before; mindchat index sync goes on from there.",
+            ) from error
     narrator.clear()
     if report is None:
         return

@@ -17,6 +17,7 @@ from mindchat.config import Config, Loaded, content_hash, load_config
 from mindchat.errors import MindChatError
 from mindchat.paths import Paths, find_paths, private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
 PROJECT_FILE = "mindchat.toml"
 
@@ -81,8 +82,8 @@ def trusted_files(paths: Paths) -> dict[str, str]:
             b"["
         ):  # a list of folders, as earlier versions kept it: it says nothing about contents
             return {}
-        return msgspec.json.decode(content, type=dict[str, str])
-    except FileNotFoundError:
+        return decode_json(content, type=dict[str, str])
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, msgspec.DecodeError, RecursionError) as error:
         raise MindChatError(f"{file} cannot be read: {error}.", "Delete it; then no folder is trusted.") from error

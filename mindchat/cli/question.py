@@ -12,6 +12,7 @@ import sys
 
 from mindchat.cli.output import Narrator
 from mindchat.errors import UsageError
+from mindchat.values import MAX_QUESTION
 
 PATIENCE_SECONDS = 5.0
 """How long a silent pipe is waited for when the question already stands in the argument."""
@@ -37,7 +38,8 @@ def read_question(argument: str | None, narrator: Narrator) -> str:
 
 def _read_all() -> str:
     source = getattr(sys.stdin, "buffer", None)
-    return sys.stdin.read() if source is None else source.read().decode("utf-8", "replace")
+    # a character more than a session takes, so that it can say so; a pipe may never end
+    return sys.stdin.read() if source is None else source.read(4 * MAX_QUESTION + 1).decode("utf-8", "replace")
 
 
 def _piped(narrator: Narrator) -> str:

@@ -25,6 +25,8 @@ from mindchat.corpus.search.weave import woven
 from mindchat.corpus.search.whoosh_index import Record, Writer, fingerprint
 from mindchat.document_ports import Registry
 from mindchat.errors import MemoryStoreError
+from mindchat.ports import NEVER, Cancel
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage
 
 
@@ -34,15 +36,24 @@ class Builder:
     """
 
     def __init__(
-        self, store: Store, base: Path | None, analyzer: Analyzer, space: int, blocks: Blocks | None = None
+        self,
+        store: Store,
+        base: Path | None,
+        analyzer: Analyzer,
+        space: int,
+        cancel: Cancel = NEVER,
+        blocks: Blocks | None = None,
     ) -> None:
-        """`space`: bytes that must be free before anything is written. `blocks`: finished vectors, if there are any."""
+        """`space`: bytes that must be free before anything is written. `cancel`: each step raises Interrupted soon after
+        it is set. `blocks`: finished vectors, if there are any.
+        """
         self.blocks = blocks
         self._meanings: dict[str, bytes] = {}
         self.added = self.deleted = self.kept = 0
         self.places: dict[str, list[str]] = {}
         """Passage id → uris of further documents that hold the same passage."""
         self._store, self._base, self._analyzer, self._space = store, base, analyzer, space
+        self._cancel = cancel
         self._folder: Path | None = None
         self._writer: Writer | None = None
         self._known = _known(base)
@@ -79,7 +90,7 @@ class Builder:
             self.kept += 1
             return
         self._ids[passage.id] = -1
-        self._open_writer().add(passage)
+        self._open_writer().add(passage, self._cancel)
         self.added += 1
 
     def settle(self) -> bool:
@@ -95,8 +106,8 @@ class Builder:
         if self._writer is None and self._base is None:
             self._open_writer()
         if self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.commit()
+            self._writer.commit(self._cancel)
+            self._writer = None
 
     def derive(self, params: Params | None) -> int:
         """Write matrix (unless None) and places; the number of searchable passages."""
@@ -104,7 +115,7 @@ class Builder:
         record = Record(self.folder / "record")
         try:
             if params is not None:
-                from_record(record, params).save(self.folder / "matrix")
+                from_record(record, params, self._cancel).save(self.folder / "matrix")
             self._order = live_ids(record)
             return len(self._order)
         finally:
@@ -112,7 +123,7 @@ class Builder:
 
     def weave(self, registry: Registry, collection: str, base: Graph | None) -> None:
         """Write the name graph of the record's passages, in the order of the matrix; `base`: the graph before."""
-        woven(registry, collection, self._analyzer, base, self._order).save(self.folder / "graph")
+        woven(registry, collection, self._analyzer, base, self._order, self._cancel).save(self.folder / "graph")
 
     def relink(self) -> int:
         """Take everything but the vectors from the base as it is; the number of searchable passages."""
@@ -191,7 +202,7 @@ def _read_places(base: Path | None) -> dict[str, list[str]]:
 
 def read_places(generation: Path) -> dict[str, list[str]]:
     """Passage id → uris of further documents that hold the same passage."""
-    places: dict[str, list[str]] = json.loads((generation / "places.json").read_bytes())
+    places: dict[str, list[str]] = decode_json((generation / "places.json").read_bytes())
     return places
 
 
@@ -228,7 +239,7 @@ def differences(generation: Path, passages: Iterable[Passage]) -> Iterator[str]:
 def _matrix_differences(generation: Path) -> Iterator[str]:
     import msgspec
 
-    params = msgspec.convert(json.loads((generation / "manifest.json").read_bytes())["params"], Params)
+    params = msgspec.convert(decode_json((generation / "manifest.json").read_bytes())["params"], Params)
     record, stored = Record(generation / "record"), Matrix.load(generation / "matrix")
     try:
         fresh = from_record(record, params)

@@ -256,7 +256,8 @@ class Index:
         base, manifest = (None, None) if full else self._base()
         total = self.registry.count(self.collection)[1]
         blocks = self._blocks(manifest, encoder)
-        builder = Builder(self.store, base, Analyzer(self.section.language), total * _BYTES_A_PASSAGE, blocks)
+        space = total * _BYTES_A_PASSAGE
+        builder = Builder(self.store, base, Analyzer(self.section.language), space, cancel, blocks)
         try:
             with full_disk_is_an_error(self.store.root):
                 for number, passage in enumerate(self.registry.passages(self.collection), 1):

@@ -267,7 +267,8 @@ class _Job:
 
     def flush(self) -> Iterator[IngestEvent]:
         """Store the batch in one transaction, and tell of the files that are complete with it."""
-        outcomes = self.registry.put([(document, chunks) for _, document, chunks in self.batch]) if self.batch else ()
+        batch = [(document, chunks) for _, document, chunks in self.batch]
+        outcomes = self.registry.put(batch, self.cancel) if batch else ()
         for (path, _, _), outcome in zip(self.batch, outcomes, strict=True):
             self.tallies[path].outcomes[outcome] += 1
         self.batch, self.weight = [], 0

@@ -13,12 +13,13 @@ from pathlib import Path
 from mindchat.errors import ResourceError
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
 
 def load_roots(folder: Path) -> list[str]:
     """Absolute paths, sorted; [] if nothing was indexed yet. Raises ResourceError if the file is damaged."""
     try:
-        roots = json.loads((folder / "roots.json").read_bytes())
+        roots = decode_json((folder / "roots.json").read_bytes())
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:

@@ -24,6 +24,7 @@ from mindchat.events import Event
 from mindchat.paths import private
 from mindchat.prompts.rewriting import rewrite_document
 from mindchat.text.clean import clean
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Finish, Passage
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class RewordingFile:
         self._read += end
         for line in body[:end].splitlines():
             try:
-                kept = msgspec.json.decode(line, type=_Line)
+                kept = decode_json(line, type=_Line)
             except msgspec.DecodeError:
                 continue  # see the class: torn, and written again when it is needed
             self._known[kept.key] = kept.text

@@ -81,8 +81,14 @@ class ScriptedModel:
     @classmethod
     def from_file(cls, path: Path) -> ScriptedModel:
         """A tape from TOML: `[[reply]]` tables with the fields of Reply."""
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return cls(msgspec.convert(tables["reply"], list[Reply]), id=f"scripted:{path.name}")
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+            replies = msgspec.convert(tables["reply"], list[Reply])
+        except (ValueError, LookupError, RecursionError) as error:
+            raise UsageError(
+                f"{path.name} is no tape of a scripted model.", "It holds [[reply]] tables in TOML."
+            ) from error
+        return cls(replies, id=f"scripted:{path.name}")
 
     @property
     def id(self) -> str:

@@ -24,6 +24,7 @@ from mindchat.events import Event, SentenceJudged
 from mindchat.paths import private
 from mindchat.policies.rind import threshold
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import WordScore
 
 FEWEST = 20
@@ -155,7 +156,7 @@ def load(folder: Path, model: str, attention: str) -> Calibration | None:
     if not path.is_file():
         return None
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Calibration)
+        found = decode_json(path.read_bytes(), type=Calibration)
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigError(
             f"{path} cannot be read: {error}", "Delete it, or write it anew: mindchat calibrate rind."

@@ -21,6 +21,7 @@ from mindchat.storage.erasing import erase, left_over
 from mindchat.storage.migrations import CHATS, open_store
 from mindchat.text.clean import clean, clean_line
 from mindchat.text.folding import fold, search_query
+from mindchat.text.foreign_json import decode_json
 
 Status = Literal["running", "done", "failed", "cancelled"]
 _TITLE = 60
@@ -84,7 +85,7 @@ def _search(question: str, answer: str) -> str:
 
 
 def _remembered(row: Any) -> tuple[str, str]:
-    report = msgspec.json.decode(row["report"]) if row["report"] else {}
+    report = decode_json(row["report"]) if row["report"] else {}
     short = "" if report.get("abstained") else report.get("short")
     return str(report.get("standalone") or row["question"]), str(short or row["answer"])
 
@@ -215,7 +216,7 @@ class ChatStore:
                 row["answer"],
                 row["status"],
                 row["created_at"],
-                msgspec.json.decode(row["report"]) if row["report"] else None,
+                decode_json(row["report"]) if row["report"] else None,
             )
             for row in rows
         )

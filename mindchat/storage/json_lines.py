@@ -17,6 +17,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from mindchat.errors import IndexLockedError, ResourceError, UsageError
+from mindchat.text.foreign_json import decode_json
 
 T = TypeVar("T")
 
@@ -95,7 +96,7 @@ def read(path: Path, kind: type[T], what: str, hint: str) -> Iterator[T]:
         if not line.strip():
             continue
         try:
-            yield msgspec.json.decode(line, type=kind)
+            yield decode_json(line, type=kind)
         except msgspec.DecodeError as error:
             if number < len(lines):  # the last one has no newline after it: the write was cut
                 raise UsageError(f"{path}:{number} is not {what}: {error}.", hint) from error

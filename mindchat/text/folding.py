@@ -39,7 +39,7 @@ class _Table(dict[int, str]):
 
 
 _TABLE = _Table()
-_SPACES = re.compile(r"\s+")
+_FOREIGN = re.compile("([^\x00-\x7f]+)")
 _PUNCTUATION = re.compile(r"[^\w]+")
 _PARENTHESIS = re.compile(r"\s*\(([^()]*)\)\s*$")
 _ARTICLE = re.compile(r"^(?:the|a|an) (?=\S)")
@@ -47,12 +47,15 @@ _ARTICLE = re.compile(r"^(?:the|a|an) (?=\S)")
 
 def fold(text: str) -> str:
     """The folded text; searching in it is insensitive to case, accents, dashes, quotes and white space."""
-    folded = (
-        text.lower()
-        if text.isascii()
-        else unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(_TABLE))
-    )
-    return _SPACES.sub(" ", folded).strip()
+    return " ".join((text.lower() if text.isascii() else _folded(text)).split())
+
+
+def _folded(text: str) -> str:
+    """Character by character only where one is not ASCII: of most texts that is a small part."""
+    parts = _FOREIGN.split(unicodedata.normalize("NFC", text).replace("`", "'"))
+    parts[::2] = [part.lower() for part in parts[::2]]
+    parts[1::2] = [part.translate(_TABLE) for part in parts[1::2]]
+    return unicodedata.normalize("NFC", "".join(parts))
 
 
 def norm(name: str) -> str:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from mindchat.child_process import find_program
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
 
@@ -31,12 +32,14 @@ OSC52_LIMIT = 74_994
 def local_tool(
     environ: Mapping[str, str], platform: str = sys.platform, which: Callable[[str], str | None] = shutil.which
 ) -> tuple[str, ...] | None:
-    """The command of this desktop's clipboard; None in a remote shell, where it would reach the wrong machine."""
+    """The command of this desktop's clipboard, never one of the current folder; None in a remote shell, where it would
+    reach the wrong machine.
+    """
     if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
         return None
     for _, command, needs in TOOLS:
-        if (platform == needs or environ.get(needs)) and which(command[0]):
-            return command
+        if (platform == needs or environ.get(needs)) and (program := find_program(command[0], which)):
+            return (program, *command[1:])
     return None
 
 
@@ -52,7 +55,8 @@ def copy(
     command = local_tool(environ)
     if command is not None:
         try:
-            encoding = "utf-16-le" if command[0] == "clip.exe" else "utf-8"
+            tool = os.path.basename(command[0])
+            encoding = "utf-16-le" if tool.lower() == "clip.exe" else "utf-8"
             subprocess.run(
                 command,
                 input=text.encode(encoding),
@@ -61,7 +65,7 @@ def copy(
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            return f"Copied {len(text)} characters with {command[0]}."
+            return f"Copied {len(text)} characters with {tool}."
         except (OSError, subprocess.SubprocessError):
             pass  # the next way is tried, and named
     remote = environ.get("SSH_CONNECTION") or environ.get("SSH_TTY") or environ.get("TMUX")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
 MOST = 1000
 
@@ -31,7 +32,7 @@ class PromptHistory:
         found = []
         for row in self._file.read_text(encoding="utf-8", errors="replace").splitlines():
             with contextlib.suppress(ValueError):  # a line cut by a crash is skipped, the others stand
-                entry = json.loads(row)
+                entry = decode_json(row)
                 if isinstance(entry, str):
                     found.append(entry)
         if len(found) > MOST * 2:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from mindchat.document_ports import Outcome
+from mindchat.ports import NEVER, Cancel
 from mindchat.values import Chunk, Document, Passage
 
 
@@ -32,7 +33,7 @@ class FakeRegistry:
         self.rows: dict[str, Row] = {}
         self.puts: list[int] = []
 
-    def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> Sequence[Outcome]:
+    def put(self, batch: Sequence[tuple[Document, Sequence[Chunk]]], cancel: Cancel = NEVER) -> Sequence[Outcome]:
         arriving = {document.uri for document, _ in batch}
         assert len(arriving) == len(batch), "a batch names a document twice"
         for document, chunks in batch:

@@ -296,7 +296,7 @@ def test_cancel_keeps_what_was_stored_and_the_next_run_resumes(library, tmp_path
     events = ingest([tmp_path / "c.jsonl"], library.registry, library.index, library.section, cancel=cancel)
     original = library.registry.put
 
-    def put(batch):
+    def put(batch, _):
         cancel.set()
         return original(batch)
 

@@ -391,9 +391,13 @@ def test_osc52_only_in_remote_shells(tmp_path: Any) -> None:
     assert sent == ["x"]
     assert "OSC 52" in said
     assert "last-copy.txt" in copy("y" * 80_000, osc52=sent.append, folder=tmp_path, environ={"TMUX": "1"})
-    assert local_tool({"DISPLAY": ":0"}, "linux", lambda name: name) == ("xclip", "-selection", "clipboard")
-    assert local_tool({"DISPLAY": ":0", "SSH_TTY": "x"}, "linux", lambda name: name) is None
-    assert local_tool({}, "darwin", lambda name: name) == ("pbcopy",)
+    assert local_tool({"DISPLAY": ":0"}, "linux", lambda name: f"/bin/{name}") == (
+        "/bin/xclip",
+        "-selection",
+        "clipboard",
+    )
+    assert local_tool({"DISPLAY": ":0", "SSH_TTY": "x"}, "linux", lambda name: f"/bin/{name}") is None
+    assert local_tool({}, "darwin", lambda name: f"/bin/{name}") == ("/bin/pbcopy",)
 
 
 async def test_palette_lists_screens_and_commands(stage: Any, table: dict[str, Command]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import stat
 from pathlib import Path
 from typing import IO
@@ -22,8 +23,11 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE = 64 * 1024
+_PIECE = 1 << 20
+_SEQUENCE = re.compile(b"\x1b|\xc2[\x90\x98\x9b\x9d-\x9f]")
+"""What may begin an escape sequence (text.clean), in UTF-8."""
 _STRAY_NULS = 0.01
-"""Share of NUL characters that a text may have and still be one; they are dropped."""
+"""Share of bytes that may be NUL in a text; they are dropped."""
 
 
 def normalise(text: str) -> str:
@@ -41,13 +45,26 @@ def decode(data: bytes, name: str) -> str:
                 raise DocumentError(
                     f"{name}: starts as {encoding} and does not go on so (byte {error.start})."
                 ) from error
-    try:
-        text = data.decode("utf-8")
-        if text.count("\0") <= len(text) * _STRAY_NULS:
-            return normalise(text)
-    except UnicodeDecodeError:
-        pass
+    if data.count(b"\0") <= len(data) * _STRAY_NULS:
+        try:
+            return _utf8(data)
+        except UnicodeDecodeError:
+            pass
     return normalise(data.decode(_guess(data, name), "replace"))
+
+
+def _utf8(data: bytes) -> str:
+    """The normalised text, line by line where that is the same: of a large text one character that needs four bytes, and
+    one that is dropped, would take eight times the file's room. Raises UnicodeDecodeError.
+    """
+    if _SEQUENCE.search(data):  # an escape sequence may go on over lines
+        return normalise(data.decode("utf-8"))
+    pieces, start = [], 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        pieces.append(normalise(data[start:end].decode("utf-8")))
+        start = end
+    return "".join(pieces)
 
 
 def _guess(data: bytes, name: str) -> str:

@@ -188,7 +188,9 @@ def _judge(path: Path, max_bytes: int, *, named: bool) -> Found | Passed:
     if status.st_size == 0:
         return Passed(str(path), "empty")
     if status.st_size > max_bytes and not READERS[suffix].endswith(":JsonLinesReader"):
-        return Passed(str(path), f"larger than index.max_file_mb ({status.st_size / 1e6:,.0f} MB)")
+        return Passed(
+            str(path), f"larger than index.max_file_mb ({max_bytes / 1e6:,.0f}): {status.st_size / 1e6:,.1f} MB"
+        )
     return Found(real, status.st_size, status.st_mtime_ns)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mindchat.text.folding import fold
@@ -30,6 +30,7 @@ WORD = re.compile(
     r"[^\W_]+(?:[\u0900-\u0963\u0966-\u0dff]+[^\W_]*)*"
 )  # Indic vowel signs are no word characters to `re`
 _PLAIN = re.compile(r"[^\W_]+")
+_ASCII = re.compile("[a-z0-9]+")
 _NGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
 RUNS = re.compile(f"[{_NGRAM}]+|[^{_NGRAM}]+")
 HAS_NGRAM = re.compile(f"[{_NGRAM}]")
@@ -48,22 +49,11 @@ class Analyzer:
     def __init__(self, language: str = "en") -> None:
         self.language = language
         self._stops, self._stemmer = _resources(language)
-        self._known: dict[str, bytes] = {}
+        self._known = _Known(self._term)
 
     def terms(self, text: str) -> list[bytes]:
         """UTF-8 terms in text order, stop words left out; [] if nothing is searchable."""
-        folded = fold(text)
-        words = WORD.findall(folded)
-        if not folded.isascii() and HAS_NGRAM.search(folded):
-            words = [piece for word in words for piece in _pieces(word)]
-        known, found = self._known, []
-        for word in words:
-            term = known.get(word)
-            if term is None:
-                term = self._term(word)
-            if term:
-                found.append(term)
-        return found
+        return list(filter(None, map(self._known.__getitem__, _words(text))))
 
     def words(self, text: str) -> list[tuple[str, list[bytes]]]:
         """(word as it stands, its terms) of each searchable word, in text order without repeats."""
@@ -71,21 +61,40 @@ class Analyzer:
 
     def searches(self, word: str) -> bool:
         """Whether one folded word is a term, not a stop word."""
-        known = self._known.get(word)
-        return bool(self._term(word) if known is None else known)
+        return bool(self._known[word])
 
     def counts(self, text: str) -> Counter[bytes]:
         """How often each term stands in the text."""
-        return Counter(self.terms(text))
+        return Counter(filter(None, map(self._known.__getitem__, _words(text))))
 
     def _term(self, word: str) -> bytes:
-        if len(self._known) >= _CACHE_LIMIT:
-            self._known.clear()
         stop, short = word in self._stops, word[:MAX_TERM]
         term = "" if stop else self._stemmer.stemWord(short) if self._stemmer else short
         # a lone surrogate cannot be written as UTF-8; such a word simply has no term
-        self._known[word] = encoded = term.encode("utf-8", "ignore")
-        return encoded
+        return term.encode("utf-8", "ignore")
+
+
+class _Known(dict[str, bytes]):
+    """The terms of words that were met; b"" for those that are not searched."""
+
+    def __init__(self, find: Callable[[str], bytes]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= _CACHE_LIMIT:
+            self.clear()
+        self[word] = term = self._find(word)
+        return term
+
+
+def _words(text: str) -> list[str]:
+    """The folded words of a text; of scripts without spaces, their pieces."""
+    folded = fold(text)
+    if folded.isascii():
+        return _ASCII.findall(folded)
+    words: list[str] = WORD.findall(folded)
+    return [piece for word in words for piece in _pieces(word)] if HAS_NGRAM.search(folded) else words
 
 
 def _pieces(word: str) -> Sequence[str]:

@@ -34,8 +34,9 @@ from mindchat.corpus.search.names import VERSION as GRAPH_VERSION
 from mindchat.errors import IndexLockedError, ResourceError
 from mindchat.paths import private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout; another one is rebuilt."""
 _READ = 1 << 20
 
@@ -90,7 +91,7 @@ class Store:
         """
         folder = self.root / name
         try:
-            manifest = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Manifest)
+            manifest = decode_json((folder / "manifest.json").read_bytes(), type=Manifest)
         except (OSError, msgspec.DecodeError) as error:
             raise Damaged("manifest.json is missing or unreadable") from error
         problems = []
@@ -285,7 +286,7 @@ def checksum(path: Path, *, durable: bool = False) -> tuple[int, int]:
 
 def _note(path: Path) -> Mapping[str, Any]:
     try:
-        note = json.loads(path.read_bytes())
+        note = decode_json(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}

@@ -22,6 +22,10 @@ from numpy.typing import NDArray
 
 from mindchat.corpus.search.bm25f import FIELDS, Params, field_weight, saturate
 from mindchat.corpus.search.whoosh_index import Dump, Record, Rows
+from mindchat.ports import NEVER, Cancel
+
+_AT_ONCE = 1 << 20
+"""Postings that are weighed at once, about 100 MB of numbers; the most common term's may be more."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
@@ -135,26 +139,36 @@ class Matrix(Struct, frozen=True):
         return Matrix(strings[0], ends, columns, impacts, strings[1], strings[2], document)
 
 
-def from_record(record: Record, params: Params) -> Matrix:
-    """Derive the matrix from the index of record."""
-    return assemble(record.dump(), record.rows, params)
+def from_record(record: Record, params: Params, cancel: Cancel = NEVER) -> Matrix:
+    """Derive the matrix from the index of record. Raises Interrupted soon after `cancel` is set."""
+    return assemble(record.dump(cancel), record.rows, params, cancel)
 
 
-def assemble(dump: Dump, rows: Rows, params: Params) -> Matrix:
-    """Weigh postings, sum the fields of each (term, passage), saturate, multiply by idf, and lay out by sorted term."""
-    weight = np.empty_like(dump.tf)
-    for number, field in enumerate(FIELDS):
-        mine = dump.field == number
-        lengths = rows.lengths[field][dump.passage[mine]]
-        weight[mine] = field_weight(dump.tf[mine], lengths, rows.average(field), params.boost(field), params.b)
+def assemble(dump: Dump, rows: Rows, params: Params, cancel: Cancel = NEVER) -> Matrix:
+    """Weigh postings, sum the fields of each (term, passage), saturate, multiply by idf, and lay out by sorted term.
+
+    Some million postings at a time, since in float64 all of them would take several times the room of the result.
+    """
     order = sorted(dump.vocabulary)
-    rank = np.empty(len(order), np.int64)
-    rank[np.array([dump.vocabulary[term] for term in order], np.int64)] = np.arange(len(order))
-    passages = int(rows.live.sum())
-    width = max(passages, 1)
-    term, column, weight = _merge(rank[dump.term] * width + (np.cumsum(rows.live) - 1)[dump.passage], weight, width)
-    df = np.bincount(term, minlength=len(order))
-    impact = saturate(weight, params.k1) * np.log1p((passages - df + 0.5) / (df + 0.5))[term]
+    place = np.empty(len(order), np.int32)
+    place[np.array([dump.vocabulary[term] for term in order], np.int64)] = np.arange(len(order), dtype=np.int32)
+    rank = place[dump.term]
+    passages, column_of = int(rows.live.sum()), np.cumsum(rows.live, dtype=np.int64) - 1
+    columns, impacts, df = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], np.zeros(len(order), np.int64)
+    for low, high in _parts(np.bincount(rank, minlength=len(order))):
+        cancel.check()
+        mine = np.flatnonzero((rank >= low) & (rank < high))
+        passage, tf, weight = dump.passage[mine], dump.tf[mine].astype(np.float64), np.empty(len(mine))
+        for number, field in enumerate(FIELDS):
+            here = np.flatnonzero(dump.field[mine] == number)
+            lengths, average = rows.lengths[field][passage[here]], rows.average(field)
+            weight[here] = field_weight(tf[here], lengths, average, params.boost(field), params.b)
+        width = max(passages, 1)
+        term, column, weight = _merge((rank[mine] - low) * np.int64(width) + column_of[passage], weight, width)
+        df[low:high] = np.bincount(term, minlength=high - low)
+        idf = np.log1p((passages - df[low:high] + 0.5) / (df[low:high] + 0.5))
+        columns.append(column.astype(np.int32))
+        impacts.append((saturate(weight, params.k1) * idf[term]).astype(np.float32))
     ends = np.zeros(len(order) + 1, np.int64)
     np.cumsum(df, out=ends[1:])
     live = np.flatnonzero(rows.live).tolist()
@@ -162,12 +176,22 @@ def assemble(dump: Dump, rows: Rows, params: Params) -> Matrix:
     return Matrix(
         Strings.of(order),
         ends,
-        column.astype(np.int32),
-        impact.astype(np.float32),
+        np.concatenate(columns),
+        np.concatenate(impacts),
         Strings.of([rows.ids[at].encode("utf-8", "surrogatepass") for at in live]),
         Strings.of([uri.encode("utf-8", "surrogatepass") for uri in places]),
         np.array([places[rows.uris[at]] for at in live], np.int32),
     )
+
+
+def _parts(postings: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Ranges of terms, given each one's number of postings: as many as _AT_ONCE postings hold, at least one."""
+    ends, low = np.cumsum(postings), 0
+    while low < len(ends):
+        before = int(ends[low - 1]) if low else 0
+        high = max(int(np.searchsorted(ends, before + _AT_ONCE, "right")), low + 1)
+        yield low, high
+        low = high
 
 
 def _merge(

@@ -105,23 +105,23 @@ def _woven(passages: Iterable[Passage], analyzer: Analyzer) -> Graph:
 
 def _count(passages: Sequence[Passage], analyzer: Analyzer) -> tuple[Dump, Rows]:
     vocabulary: dict[bytes, int] = {}
-    postings: list[tuple[int, int, int, float]] = []
+    postings: list[tuple[int, int, int, int]] = []
     lengths = {field: np.zeros(len(passages)) for field in FIELDS}
     for number, passage in enumerate(passages):
         for field, text in zip(FIELDS, (searchable_title(passage), passage.text), strict=True):
             counts = analyzer.counts(text)
             lengths[field][number] = counts.total()
             postings += [
-                (vocabulary.setdefault(term, len(vocabulary)), FIELDS.index(field), number, float(tf))
+                (vocabulary.setdefault(term, len(vocabulary)), FIELDS.index(field), number, tf)
                 for term, tf in counts.items()
             ]
     term, field_, where, tf = zip(*postings, strict=True) if postings else ((), (), (), ())
     dump = Dump(
         vocabulary,
-        np.array(term, np.int64),
+        np.array(term, np.int32),
         np.array(field_, np.int8),
-        np.array(where, np.int64),
-        np.array(tf, np.float64),
+        np.array(where, np.int32),
+        np.array(tf, np.int32),
     )
     ids, uris = [passage.id for passage in passages], [passage.document for passage in passages]
     return dump, Rows(ids, uris, [b""] * len(ids), np.ones(len(ids), np.bool_), lengths)

@@ -35,6 +35,7 @@ from mindchat.document_ports import Registry
 from mindchat.errors import IndexMissingError, ResourceError
 from mindchat.ports import NEVER, Cancel, FindsEncoder
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage, Query
 
 _BATCH = 500
@@ -271,7 +272,7 @@ class MilvusIndex:
 
     def _built(self) -> Built | None:
         try:
-            return msgspec.json.decode((self.store.root / "milvus.json").read_bytes(), type=Built)
+            return decode_json((self.store.root / "milvus.json").read_bytes(), type=Built)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError):

@@ -21,6 +21,7 @@ from mindchat.corpus.search.impact_matrix import Strings
 from mindchat.corpus.search.names import Finder, aliases, document_names, findable, may_have_aliases, own_names
 from mindchat.corpus.search.whoosh_index import fingerprint
 from mindchat.document_ports import Registry
+from mindchat.ports import NEVER, Cancel
 from mindchat.values import Passage
 
 MOST_BEARERS = 64
@@ -28,6 +29,8 @@ MOST_BEARERS = 64
 TOO_COMMON = 200
 """A name that so many documents or sections bear leads nowhere: "Introduction", "Notes"."""
 _PRINT = 8
+_EVERY = 200
+"""Passages between two looks at the cancel token."""
 
 
 def _no_text(uri: str) -> str | None:
@@ -144,12 +147,23 @@ def woven(
     analyzer: Analyzer,
     base: Graph | None = None,
     order: Sequence[str] | None = None,
+    cancel: Cancel = NEVER,
 ) -> Graph:
-    """The graph of a collection of the registry. `base`: an earlier graph; `order`: passage ids by row."""
+    """The graph of a collection of the registry. `base`: an earlier graph; `order`: passage ids by row.
+
+    Raises Interrupted soon after `cancel` is set.
+    """
     weaver = Weaver(analyzer, registry.text)
-    for passage in registry.passages(collection):
+    for passage in _heard(registry.passages(collection), cancel):
         weaver.offer(passage)
-    return weaver.graph(registry.passages(collection), base, order)
+    return weaver.graph(_heard(registry.passages(collection), cancel), base, order)
+
+
+def _heard(passages: Iterable[Passage], cancel: Cancel) -> Iterator[Passage]:
+    for number, passage in enumerate(passages):
+        if number % _EVERY == 0:
+            cancel.check()
+        yield passage
 
 
 class _Old(Struct, frozen=True):

@@ -1,7 +1,8 @@
 """The index of record: Whoosh's segments on disk, written and read.
 
 Owns: the schema, writing and deleting passages, reading postings back, and a search straight from the postings. Does
-not own: which generation is current, locks, passages' texts (registry). Every Whoosh call of the project stands here.
+not own: which generation is current, locks, passages' texts (registry). Every Whoosh call of the project stands here
+and in search.segment.
 Postings are read block by block through names that are private to Whoosh, since its public cursor costs three Python
 calls a posting; Whoosh is therefore pinned to one version.
 """
@@ -15,18 +16,33 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from whoosh import fields, formats, index
+from whoosh import columns, fields, formats, index, writing
 from whoosh.reading import TermNotFound
+from whoosh.writing import SegmentWriter
 
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.corpus.search.bm25f import FIELDS, Params, field_weight, idf, saturate
+from mindchat.corpus.search.segment import Postings, write_field
+from mindchat.ports import NEVER, Cancel
 from mindchat.values import Passage
 
-WRITER_MB = 256
-"""Memory that Whoosh's posting pool may fill before it spills to disk."""
+SEGMENT_POSTINGS = 16_000_000
+"""A segment of so many postings is written before more are gathered: about 400 MB while they are sorted."""
+SEGMENT_TERMS = 1_000_000
+"""And one of so many terms, which take about 200 bytes each: hashes and random words never come twice."""
+_SMALL = 5_000
+"""Passages of the largest segment that is merged with others, as Whoosh does with small ones."""
+_EVERY = 500
+"""Terms between two looks at the cancel token."""
+
+
+_Stored = tuple[bytes, bytes, bytes, int, int]
+"""Passage id, document uri, fingerprint, lengths of title and text; ids and uris may hold lone surrogates."""
+_pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Stored).decode
 
 
 class Terms(fields.FieldType):  # type: ignore[misc]
@@ -35,15 +51,13 @@ class Terms(fields.FieldType):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__(formats.Existence(), None, scorable=True)
 
-    def index(self, value: Counter[bytes], **_: Any) -> Iterator[tuple[bytes, int, float, bytes]]:
-        """(term, frequency, weight, no further value) for each term."""
-        for term, count in value.items():
-            yield term, count, float(count), b""
-
 
 def make_schema() -> Any:
-    """id, the two searched fields, and what the matrix needs of a passage."""
-    return fields.Schema(id=fields.ID(stored=True, unique=True), title=Terms(), text=Terms(), row=fields.STORED())
+    """The two searched fields, and what the matrix needs of a passage.
+
+    That is a column, since Whoosh compresses stored fields passage by passage, which takes longer than all else.
+    """
+    return fields.Schema(title=Terms(), text=Terms(), row=fields.COLUMN(columns.VarBytesColumn()))
 
 
 def fingerprint(passage: Passage) -> bytes:
@@ -73,38 +87,71 @@ class Rows(Struct, frozen=True):
 
 
 class Dump(Struct, frozen=True):
-    """All postings as parallel arrays, ordered by segment and term; a (term, field) may come once a segment."""
+    """All postings as parallel arrays, ordered by segment, field and term; a (term, field) may come once a segment."""
 
     vocabulary: dict[bytes, int]
     """Term → number, in order of appearance."""
-    term: NDArray[np.int64]
+    term: NDArray[np.int32]
     field: NDArray[np.int8]
     """Position in FIELDS."""
-    passage: NDArray[np.int64]
+    passage: NDArray[np.int32]
     """Document number."""
-    tf: NDArray[np.float64]
+    tf: NDArray[np.int32]
 
 
-class _Lengths:
-    """Lengths of a segment's passages, as Whoosh asks for them while it writes: once a posting, hence read once a
-    passage and kept.
-    """
+class _SegmentWriter(SegmentWriter):  # type: ignore[misc]
+    """Whoosh's writer of one segment, with postings gathered and encoded by search.segment."""
 
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self._known: dict[str, list[int | None]] = {}
+    def __init__(self, opened: Any) -> None:
+        super().__init__(opened, limitmb=1)  # of its own pool, which stays empty
+        self.postings = {field: Postings() for field in FIELDS}
+        self.stop: Cancel = NEVER
 
-    def doc_field_length(self, number: int, field: str) -> int | None:
-        """As the reader gives it."""
-        known = self._known.get(field)
-        if known is None:
-            ask = self._reader.doc_field_length
-            known = self._known[field] = [ask(at, field) for at in range(self._reader.doc_count_all())]
-        return known[number]
+    @property
+    def large(self) -> bool:
+        """Whether more should go into another segment."""
+        gathered = self.postings.values()
+        return sum(map(len, gathered)) >= SEGMENT_POSTINGS or sum(each.distinct for each in gathered) >= SEGMENT_TERMS
 
-    def close(self) -> None:
-        """Release the reader's files."""
-        self._reader.close()
+    def add_passage(self, row: bytes, counts: dict[str, Counter[bytes]]) -> None:
+        """One passage: what is kept of it, and the terms of each field."""
+        rows, number = self.perdocwriter, self.docnum
+        rows.start_doc(number)
+        rows.add_column_value("row", self.schema["row"].column_type, row)
+        for field, found in counts.items():
+            self.postings[field].add(number, found)
+            rows.add_field(field, self.schema[field], None, found.total())
+        rows.finish_doc()
+        self.docnum += 1
+        self._added = True
+
+    def add_postings_to_pool(self, reader: Any, startdoc: int, docmap: dict[int, int] | None) -> None:
+        """Take over a small segment's postings, without those of deleted passages. Called by Whoosh when it merges."""
+        place = np.arange(startdoc, startdoc + reader.doc_count_all(), dtype=np.int32)
+        if docmap is not None:
+            place = np.full(reader.doc_count_all(), -1, np.int32)
+            place[list(docmap)] = list(docmap.values())
+        for number, ((field, term), info) in enumerate(reader):
+            if number % _EVERY == 0:
+                self.stop.check()
+            for ids, tf in _blocks(reader, field, info) if field in self.postings else ():
+                passages = place[ids]
+                kept = passages >= 0
+                self.postings[field].add_run(term, passages[kept], tf[kept])
+
+    def _flush_segment(self) -> None:
+        """Write what was gathered. Called by Whoosh when it commits."""
+        self.perdocwriter.close()
+        for field in sorted(FIELDS):
+            write_field(self.fieldwriter, field, self.schema[field], self.postings[field], self.stop)
+        self.fieldwriter.close()
+
+
+def _merge_small(writer: Any, segments: list[Any]) -> list[Any]:
+    """Whoosh's own policy, over segments that are small indeed: a large one would be gathered in memory again."""
+    large = [segment for segment in segments if segment.doc_count_all() > _SMALL]
+    small = [segment for segment in segments if segment.doc_count_all() <= _SMALL]
+    return [*large, *writing.MERGE_SMALL(writer, small)]
 
 
 class Writer:
@@ -115,29 +162,36 @@ class Writer:
         if create:
             folder.mkdir(parents=True, exist_ok=True)
         self._index = index.create_in(folder, make_schema()) if create else index.open_dir(folder)
-        self._writer = self._index.writer(limitmb=WRITER_MB)
-        read = self._writer.per_document_reader
-        self._writer.per_document_reader = lambda: _Lengths(read())
+        self._writer = _SegmentWriter(self._index)
+        self._gone: list[int] = []
 
-    def add(self, passage: Passage) -> None:
-        """Analyse and add one passage."""
+    def add(self, passage: Passage, cancel: Cancel = NEVER) -> None:
+        """Analyse and add one passage; a segment that has become large is written first."""
+        if self._writer.large:
+            self._write(cancel, merge=False)
+            self._writer = _SegmentWriter(self._index)
         title = self._analyzer.counts(searchable_title(passage))
         text = self._analyzer.counts(passage.text)
-        row = (passage.document, fingerprint(passage), sum(title.values()), sum(text.values()))
-        self._writer.add_document(id=passage.id, title=title, text=text, row=row)
+        row = (_bytes(passage.id), _bytes(passage.document), fingerprint(passage), title.total(), text.total())
+        self._writer.add_passage(_pack(row), {"title": title, "text": text})
 
     def delete(self, numbers: Sequence[int]) -> None:
         """Forget passages by the document number that Record.rows gave."""
-        for number in numbers:
-            self._writer.delete_document(number)
+        self._gone += numbers
 
-    def commit(self) -> None:
-        """Write everything."""
-        self._writer.commit()
+    def commit(self, cancel: Cancel = NEVER) -> None:
+        """Write everything. Raises Interrupted soon after `cancel` is set; cancel() is to be called then as well."""
+        for number in self._gone:
+            self._writer.delete_document(number)
+        self._write(cancel, merge=True)
         self._index.close()
 
+    def _write(self, cancel: Cancel, *, merge: bool) -> None:
+        self._writer.stop = cancel
+        self._writer.commit(mergetype=_merge_small if merge else writing.NO_MERGE)
+
     def cancel(self) -> None:
-        """Drop everything."""
+        """Drop everything that was not written."""
         self._writer.cancel()
         self._index.close()
 
@@ -167,39 +221,53 @@ class Record:
         ids, uris, prints = [""] * total, [""] * total, [b""] * total
         live = np.zeros(total, dtype=np.bool_)
         lengths = {field: np.zeros(total) for field in FIELDS}
-        for number, stored in self._reader.iter_docs():
-            uri, print_, title, text = stored["row"]
-            ids[number], uris[number], prints[number], live[number] = stored["id"], uri, print_, True
-            lengths["title"][number], lengths["text"][number] = title, text
+        known: dict[bytes, str] = {}
+        for leaf, offset in self._reader.leaf_readers():
+            if not leaf.doc_count_all():
+                continue
+            deleted = set(leaf._perdoc.deleted_docs())
+            for number, packed in enumerate(leaf.column_reader("row", translate=False), offset):
+                if number - offset in deleted:
+                    continue
+                id_, uri, prints[number], title, text = _unpack(packed)
+                ids[number], live[number] = _text(id_), True
+                if uri not in known:
+                    known[uri] = _text(uri)
+                uris[number] = known[uri]
+                lengths["title"][number], lengths["text"][number] = title, text
         return Rows(ids, uris, prints, live, lengths)
 
-    def dump(self) -> Dump:
-        """Every posting of both fields, deleted passages left out."""
+    def dump(self, cancel: Cancel = NEVER) -> Dump:
+        """Every posting of both fields, deleted passages left out. Raises Interrupted soon after `cancel` is set."""
         vocabulary: dict[bytes, int] = {}
-        term, field_, length, base = array("q"), array("b"), array("q"), array("q")
-        passage, tf = array("q"), array("f")
+        term, field_, length, base = array("i"), array("b"), array("i"), array("i")
+        passages, tf = array("i"), array("i")  # an array object for each term would take more than its numbers
         for leaf, offset in self._reader.leaf_readers():
-            for (name, text), info in leaf:
+            for number, ((name, text), info) in enumerate(leaf):
+                if number % _EVERY == 0:
+                    cancel.check()
                 if name not in FIELDS:
                     continue
-                before = len(passage)
                 for ids, weights in _blocks(leaf, name, info):
-                    passage.extend(ids)
-                    tf.extend(weights)
-                term.append(vocabulary.setdefault(text, len(vocabulary)))
-                field_.append(FIELDS.index(name))
-                length.append(len(passage) - before)
-                base.append(offset)
-        runs = np.array(length, np.int64)
-        passages = np.array(passage, np.int64) + np.repeat(np.array(base, np.int64), runs)
-        alive = self.rows.live[passages]
-        return Dump(
+                    passages.frombytes(ids.tobytes())
+                    tf.frombytes(weights.tobytes())
+                    term.append(vocabulary.setdefault(text, len(vocabulary)))
+                    field_.append(FIELDS.index(name))
+                    length.append(len(ids))
+                    base.append(offset)
+        runs = np.frombuffer(length, np.int32)
+        passage = np.frombuffer(passages, np.int32) + np.repeat(np.frombuffer(base, np.int32), runs)
+        dump = Dump(
             vocabulary,
-            np.repeat(np.array(term, np.int64), runs)[alive],
-            np.repeat(np.array(field_, np.int8), runs)[alive],
-            passages[alive],
-            np.array(tf, np.float64)[alive],
+            np.repeat(np.frombuffer(term, np.int32), runs),
+            np.repeat(np.frombuffer(field_, np.int8), runs),
+            passage,
+            np.frombuffer(tf, np.int32),
         )
+        alive = self.rows.live[passage]
+        if alive.all():
+            return dump
+        return Dump(vocabulary, dump.term[alive], dump.field[alive], passage[alive], dump.tf[alive])
 
     def postings(self, field: str, term: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Live passages that have the term in the field, and how often."""
@@ -232,29 +300,38 @@ class Record:
 
 def _postings(leaf: Any, field: str, term: bytes, offset: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """One term of one segment, deleted passages included."""
-    passage, tf = array("q"), array("f")
     try:
-        info = leaf.term_info(field, term)
+        blocks = list(_blocks(leaf, field, leaf.term_info(field, term)))
     except TermNotFound:
-        info = None
-    for ids, weights in _blocks(leaf, field, info) if info is not None else ():
-        passage.extend(ids)
-        tf.extend(weights)
-    return np.array(passage, np.int64) + offset, np.array(tf, np.float64)
+        blocks = []
+    passages, tf = _joined([ids for ids, _ in blocks]), _joined([weights for _, weights in blocks])
+    return passages.astype(np.int64) + offset, tf.astype(np.float64)
 
 
-def _blocks(leaf: Any, field: str, info: Any) -> Iterator[tuple[Sequence[int], Sequence[float]]]:
-    """(document numbers, weights) of a term of one segment, block by block."""
+def _blocks(leaf: Any, field: str, info: Any) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """(document numbers, frequencies) of a term of one segment, block by block."""
     if info.is_inlined():
         ids, weights, _ = info.inlined_postings()
-        yield ids, weights
+        yield np.array(ids, np.int32), np.array(weights, np.int32)
         return
     terms = leaf._terms
     matcher = terms._codec.postings_reader(terms._postfile, info, leaf.schema[field].format)
     while True:
-        matcher._read_ids()
-        matcher._read_weights()
-        yield matcher._ids, matcher._weights
+        matcher._read_data()
+        steps, tf, _ = matcher._data
+        yield np.cumsum(steps, dtype=np.int32), np.array(tf, np.int32)
         if matcher._lastblock:
             return
         matcher._next_block()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(text: bytes) -> str:
+    return text.decode("utf-8", "surrogatepass")
+
+
+def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -10,7 +10,6 @@ and Kekäläinen 2002.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,8 @@ from mindchat.corpus.reading.readers.jsonl import JsonLinesReader
 from mindchat.corpus.search.analyze import Analyzer
 from mindchat.errors import UsageError
 from mindchat.ports import Retriever
+from mindchat.text.clean import clean_line
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage, Query
 
 
@@ -64,8 +65,14 @@ def load_corpus(path: Path) -> list[Passage]:
 
 def load_questions(path: Path) -> list[Question]:
     """Questions of a .dev.jsonl file in file order. Raises UsageError if it has none with supporting passages."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    questions = [Question(row["question"], frozenset(_gold(row))) for row in rows]
+    try:
+        rows = [decode_json(line, dict[str, Any]) for line in path.read_bytes().splitlines() if line.strip()]
+        questions = [Question(row["question"], frozenset(_gold(row))) for row in rows]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} is no file of questions: {clean_line(str(error), 120)}.",
+            'One JSON object a line, with "question" and "context".',
+        ) from error
     if not any(question.gold for question in questions):
         raise UsageError(
             f"{path} names no supporting passages.", "A question needs context entries with pid and is_supporting."

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from mindchat.ports import Ask
 from mindchat.storage.json_lines import appending, read
 from mindchat.text.countries import RELATIONS, country_norm
 from mindchat.text.folding import norm
+from mindchat.text.foreign_json import decode_json
 from mindchat.text.typed_spans import value_norm
 from mindchat.values import Message, Passage, Prompt, Text
 
@@ -78,7 +78,7 @@ def read_triples(path: Path) -> list[Triple]:
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
-                row = json.loads(line)
+                row = decode_json(line)
                 triples += _of_question(row, spare)
                 spare = _passages(row)[:_OTHERS]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

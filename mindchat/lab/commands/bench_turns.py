@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mindchat.config import Config
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage
 
 QUESTION = (
@@ -100,12 +101,11 @@ def _longest(config: Config, model: Any, retriever: Callable[[], Any]) -> list[A
 
 def candidates() -> list[str]:
     """Questions about the demo that take several steps."""
-    import msgspec
 
     from mindchat.paths import packaged
 
     lines = packaged("corpora", "demo", "questions.jsonl").read_bytes().splitlines()
-    rows = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines if line.strip()]
+    rows = [decode_json(line, type=dict[str, Any]) for line in lines if line.strip()]
     return [
         *LISTS,
         QUESTION,

@@ -25,6 +25,7 @@ from mindchat.evidence import Asking, asking, select
 from mindchat.evidence.features import features
 from mindchat.lab.evals.hop_questions import WORDINGS, ask
 from mindchat.paths import packaged
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage, Query, WordCounts
 
 SHOWN = 5
@@ -141,7 +142,7 @@ def _demo(make: MakeIndex, strangers: Sequence[dict[str, Any]]) -> Iterator[Case
         corpus.append(Passage(id_, id_, text.partition("\n")[0].lstrip("# ").strip(), text, 0, len(text)))
     index = make(corpus)
     for n, line in enumerate((root / "questions.jsonl").read_bytes().splitlines()):
-        row = msgspec.json.decode(line)
+        row = decode_json(line)
         yield from _judged(index, [_Ask("demo", "answerable", n, row["question"], row["question"])])
         left = [passage for passage in corpus if passage.id not in row["supporting"]]
         yield from _judged(make(left), [_Ask("demo", "gold_out", n, row["question"], row["question"])])
@@ -247,4 +248,4 @@ def _corpus(data: Path, name: str) -> list[Passage]:
 
 
 def _rows(data: Path, name: str) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(line) for line in (data / f"{name}.jsonl").read_bytes().splitlines() if line.strip()]
+    return [decode_json(line) for line in (data / f"{name}.jsonl").read_bytes().splitlines() if line.strip()]

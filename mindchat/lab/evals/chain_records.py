@@ -23,6 +23,7 @@ from mindchat.lab.evals.planning import machine, versions
 from mindchat.lab.evals.records import Failure, pretty
 from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
+from mindchat.text.foreign_json import decode_json
 
 Regime = Literal["turn", "chain", "set"]
 """What memory outlives: nothing but the turn (what MIND could have measured), the chain, or the whole set in the order
@@ -125,9 +126,9 @@ def prepare(
             raise UsageError(
                 f"{out} already holds a run over chains.", "Continue it with --resume, or give a new --out."
             )
-        old = msgspec.json.decode(file.read_bytes())
+        old = decode_json(file.read_bytes())
         for key in ("regime", "chains", "arms", "notes"):
-            if old.get(key) != msgspec.json.decode(msgspec.json.encode(described[key])):
+            if old.get(key) != decode_json(msgspec.json.encode(described[key])):
                 raise UsageError(
                     f"The folder holds a run over chains with other {key}.",
                     "Resume with the same command, or give a new --out.",

@@ -27,6 +27,7 @@ from mindchat.lab.evals.examples import Item, Source, corpus_for
 from mindchat.lab.evals.metrics import score
 from mindchat.ports import NEVER, Cancel, Composer, Model
 from mindchat.storage.json_lines import appending, drop_torn_line
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Passage, Prefilled, Prompt, Signal, Token, TurnState
 
 MAX_TOKENS = 24
@@ -137,9 +138,9 @@ def read(file: Path, about: Mapping[str, Any]) -> list[Pair]:
     if not head:
         return []
     try:
-        if msgspec.json.decode(head) != msgspec.json.decode(msgspec.json.encode(dict(about))):
+        if decode_json(head) != decode_json(msgspec.json.encode(dict(about))):
             raise UsageError(f"{file} holds pairs of another model, machine or version.", "Give another --out.")
-        return [msgspec.json.decode(line, type=Pair) for line in lines]
+        return [decode_json(line, type=Pair) for line in lines]
     except msgspec.MsgspecError as error:
         raise UsageError(f"{file} holds no pairs: {error}.", "Give another --out.") from error
 

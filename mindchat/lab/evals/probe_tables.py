@@ -15,6 +15,7 @@ import msgspec
 from mindchat.errors import UsageError
 from mindchat.lab.evals.report import number, table
 from mindchat.text.clean import clean_line
+from mindchat.text.foreign_json import decode_json
 
 REPORT = "report.json"
 
@@ -22,7 +23,7 @@ REPORT = "report.json"
 def read(folder: Path) -> dict[str, Any]:
     """A probe's report. Raises UsageError if there is none."""
     try:
-        found = msgspec.json.decode((folder / REPORT).read_bytes(), type=dict[str, Any])
+        found = decode_json((folder / REPORT).read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"No probe is kept in {folder.name}.", "Keep a finished one: mindchat eval keep.") from error
     if "panels" not in found:

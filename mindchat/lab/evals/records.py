@@ -19,6 +19,7 @@ from msgspec import Struct
 from mindchat.errors import UsageError
 from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
+from mindchat.text.foreign_json import decode_json
 
 RUN = "run.json"
 QUESTIONS = "questions"
@@ -144,7 +145,7 @@ def read_run(folder: Path) -> Run | None:
     if not path.is_file():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Run)
+        return decode_json(path.read_bytes(), type=Run)
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} is not a run description: {error}.", "Give a new --out.") from error
 

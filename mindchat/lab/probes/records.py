@@ -17,6 +17,7 @@ from mindchat.lab.evals.records import pretty
 from mindchat.lab.probes.cases import Record, Run
 from mindchat.storage.atomic import write_atomic
 from mindchat.storage.json_lines import Lines, appending, read
+from mindchat.text.foreign_json import decode_json
 
 RUN, RECORDS = "run.json", "measurements.jsonl"
 MAY_GROW = ("n", "repeats", "lists")
@@ -29,7 +30,7 @@ def read_run(folder: Path) -> Run | None:
     if not path.is_file():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Run)
+        return decode_json(path.read_bytes(), type=Run)
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} is not a probe's description: {error}.", "Give a new --out.") from error
 

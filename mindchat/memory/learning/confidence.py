@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mindchat.errors import MemoryStoreError
 from mindchat.memory.learning.grounding import Grounded
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Draft, Span
 
 GAMMA, DELTA = 1.0, 0.2
@@ -153,7 +154,7 @@ def load_calibration(folder: Path, model: str) -> Calibration | None:
 def read_calibration(file: Path) -> Calibration:
     """A file that `mindchat calibrate memory` wrote. Raises MemoryStoreError if it is missing or damaged."""
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Calibration)
+        return decode_json(file.read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError) as error:
         raise MemoryStoreError(
             f"{file} cannot be read: {error}.", "Delete it, or run mindchat calibrate memory again."

@@ -8,7 +8,6 @@ Owns: which facts are served, in which order, and when stored passages stand in 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from mindchat.memory.tables.entity_keys import slot_key
 from mindchat.storage.document_registry import source_file, to_passage, unpack
 from mindchat.storage.sqlite_file import Store
 from mindchat.text.folding import STOP, fold, norm, search_query
+from mindchat.text.foreign_json import decode_json
 from mindchat.values import Fact, Passage
 
 CUES = re.compile(
@@ -261,7 +261,7 @@ class Reader:
     def suspended(self, predicate: str) -> bool:
         """Whether two audits found this relation's facts wrong since the last calibration."""
         rows = self.store.rows("SELECT detail FROM event WHERE name='audit_bad' AND at > ?", (self.calibrated_at,))
-        return sum(bool(json.loads(row["detail"] or "{}").get("predicate") == predicate) for row in rows) >= 2
+        return sum(bool(decode_json(row["detail"] or "{}").get("predicate") == predicate) for row in rows) >= 2
 
     def passages(self, served: Served) -> tuple[Passage, ...]:
         """The stored source passages of a fact, best first, at most two."""

@@ -8,7 +8,6 @@ and RefusedError (exit 1), UsageError (2), MemoryStoreError (3).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from mindchat.memory.verbs.soundness import doctor
 from mindchat.memory.verbs.transfer import export, import_
 from mindchat.memory.verbs.undo import undo
 from mindchat.storage.clock import ago
+from mindchat.text.foreign_json import decode_json
 
 _RECALLS = ("hit", "miss", "skip", "audit")
 _HISTORY = {
@@ -173,7 +173,7 @@ def why(memory: FactMemory, prefix: str | None = None) -> Why | Shown:
         " BY e.id"
     )
     events = [
-        (e["name"], e["turn_ordinal"], e["hop"], json.loads(e["detail"] or "{}"))
+        (e["name"], e["turn_ordinal"], e["hop"], decode_json(e["detail"] or "{}"))
         for e in memory.store.rows(sql, (memory.session,))
     ]
     events += [(noted.name, noted.turn, noted.detail.get("hop"), noted.detail) for noted in memory.pending()]
@@ -203,7 +203,7 @@ def why(memory: FactMemory, prefix: str | None = None) -> Why | Shown:
 def stats(memory: FactMemory, *, since: str = "30d") -> Stats:
     """/memory stats of all projects in memory.db since an age."""
     rows = memory.store.rows("SELECT name, detail FROM event WHERE at >= ?", (ago(since),))
-    events = [(row["name"], json.loads(row["detail"] or "{}")) for row in rows]
+    events = [(row["name"], decode_json(row["detail"] or "{}")) for row in rows]
     count = {name: sum(event == name for event, _ in events) for name in {event for event, _ in events}}
     dropped: dict[str, int] = {}
     for name, detail in events:

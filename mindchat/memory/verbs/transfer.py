@@ -27,6 +27,7 @@ from mindchat.storage.atomic import write_atomic
 from mindchat.storage.clock import now
 from mindchat.text.clean import clean_line
 from mindchat.text.folding import split_title
+from mindchat.text.foreign_json import decode_json
 from mindchat.text.typed_spans import type_ok, value_norm
 
 FORMAT, VERSION = "mindchat-memory", 1
@@ -126,7 +127,7 @@ def import_(memory: FactMemory, path: Path, *, dry_run: bool = False) -> Importe
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.", "An export is UTF-8, one JSON object a line.") from error
     try:
-        header = msgspec.json.decode(lines[0] if lines else "", type=Header)
+        header = decode_json(lines[0] if lines else "", type=Header)
     except msgspec.DecodeError as error:
         raise UsageError(f"{path.name} is no memory export.", "/memory export FILE.jsonl writes one.") from error
     if header.format != FORMAT or header.version > VERSION:
@@ -145,7 +146,7 @@ def _claim(line: str, refused: Counter[str]) -> Claim | None:
     try:
         if len(line) > _MAX_LINE:
             raise msgspec.DecodeError("too long")
-        fact = msgspec.json.decode(line, type=ExportedFact)
+        fact = decode_json(line, type=ExportedFact)
     except msgspec.DecodeError:
         refused["unreadable"] += 1
         return None

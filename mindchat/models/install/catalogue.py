@@ -116,12 +116,19 @@ def catalogue() -> dict[str, Entry]:
 def resolve(name: str) -> Reference:
     """What `name` means: a catalogue id (any case), else an existing folder or .gguf file, else owner/name on the hub.
 
-    Nothing is opened but the file system. Raises UsageError with the nearest name, or with what a path lacks.
+    Nothing is opened but the file system. Raises UsageError with the nearest name, with what a path lacks, or if a
+    folder of the current one has the name of a repository.
     """
     wanted = name.strip()
     if entry := catalogue().get(wanted.lower()):
         return _known(entry)
     if wanted and (found := _local(wanted)):
+        if _REPOSITORY.fullmatch(wanted) and found.kind == "folder":
+            # whoever made this folder may have chosen its name so that it stands for a model of the user's settings
+            raise UsageError(
+                f"{clean_line(wanted)} is a folder here, and may be a model of the hub.",
+                f"For the folder write ./{clean_line(wanted)}; for the hub's model, run mindchat in another folder.",
+            )
         return found
     if _REPOSITORY.fullmatch(wanted) and not wanted.lower().endswith(".gguf"):
         same = (

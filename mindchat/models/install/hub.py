@@ -20,6 +20,7 @@ from mindchat.errors import DownloadError, UsageError
 from mindchat.models.install.download import Remote
 from mindchat.models.install.manifest import MARKER, flat, is_plain
 from mindchat.text.clean import clean_line
+from mindchat.text.foreign_json import decode_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -112,7 +113,7 @@ def list_files(client: httpx2.Client, repo: str) -> Listing:
     if status != 200:
         raise _refused(repo, status)
     try:
-        told = msgspec.json.decode(body, type=_Told)
+        told = decode_json(body, type=_Told)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DownloadError(
             f"The hub's answer about {repo} makes no sense.", "Check HF_ENDPOINT, or try again later."

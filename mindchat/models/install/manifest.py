@@ -21,6 +21,8 @@ from msgspec.structs import replace
 
 from mindchat.errors import ResourceError
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.clean import clean_line
+from mindchat.text.foreign_json import decode_json
 
 CONVERTER = 1
 """Raised when a folder made by an older version must be made again."""
@@ -79,11 +81,17 @@ def flat(path: str) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The folder's manifest, or None if the folder is not complete or was made by another version of the converter."""
+    """The folder's manifest, or None if the folder is not complete or was made by another version of the converter.
+
+    A pipe that has the name of one of its files is none: nothing waits for it.
+    """
     try:
-        manifest = msgspec.json.decode((folder / MARKER).read_bytes(), type=Manifest)
+        if not (folder / MARKER).is_file():
+            return None
+        manifest = decode_json((folder / MARKER).read_bytes(), type=Manifest)
         complete = all(map(is_plain, manifest.files)) and all(
-            (folder / name).stat().st_size == size for name, size in manifest.files.items()
+            (folder / name).is_file() and (folder / name).stat().st_size == size
+            for name, size in manifest.files.items()
         )
     except (OSError, msgspec.MsgspecError):
         return None
@@ -99,8 +107,15 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def require_sound(folder: Path, name: str) -> None:
     """Raise ResourceError if a file of the installed model `name` is not what was installed.
 
-    A user's own folder, which has no manifest, is not judged.
+    Of a user's own folder, which has no manifest, only what would keep a reader waiting is refused.
     """
+    for path in sorted(folder.iterdir()):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise ResourceError(
+                f"The model {name} cannot be read: {clean_line(path.name)} in its folder is no file (device, pipe or"
+                " socket).",
+                f"Remove {clean_line(str(path))}.",
+            )
     if wrong := damaged(folder):
         raise ResourceError(
             f"The model {name} is damaged: {', '.join(wrong)} in {folder} no longer holds what was installed.",

@@ -21,6 +21,7 @@ from mindchat.models.network.kv_cache import KV, windows_of
 from mindchat.models.network.speed_race import race
 from mindchat.paths import find_paths, private
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
 WORTH = 1.3
 """Rounded weights must be this many times as fast as full ones: they have to bring something."""
@@ -71,7 +72,7 @@ def _stepping(model: Any, step: fast_step.FastStep, sample: Sequence[int]) -> Ca
 def _read(memo: Path) -> dict[str, float]:
     """What was measured before; an unreadable memo is measured anew."""
     try:
-        held = json.loads(memo.read_text(encoding="utf-8"))
+        held = decode_json(memo.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return {str(k): float(v) for k, v in held.items() if isinstance(v, (int, float))} if isinstance(held, dict) else {}

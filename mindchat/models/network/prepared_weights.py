@@ -28,6 +28,7 @@ from mindchat.models.install.manifest import read_manifest
 from mindchat.models.network import prefill, projections
 from mindchat.paths import find_paths, private
 from mindchat.storage.atomic import replacing, write_atomic
+from mindchat.text.foreign_json import decode_json
 
 VERSION = 3
 """Raised when packs of an older version must be made again."""
@@ -143,6 +144,6 @@ def _memo(memo: Path | None) -> Path:
 
 def _read(memo: Path) -> Mapping[str, Verdict]:
     try:
-        return msgspec.json.decode(memo.read_bytes(), type=dict[str, Verdict])
+        return decode_json(memo.read_bytes(), type=dict[str, Verdict])
     except (OSError, msgspec.MsgspecError):
         return {}

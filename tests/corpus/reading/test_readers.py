@@ -288,6 +288,12 @@ def test_epub_in_spine_order(tmp_path):
     assert documents(tmp_path / "x.epub")[0].document.title == "A Book"
 
 
+def test_a_page_that_an_epub_names_many_times_is_read_once(tmp_path):
+    book = EPUB["O/b.opf"].replace('<itemref idref="a"/>', '<itemref idref="a"/>' * 100)
+    (tmp_path / "x.epub").write_bytes(make_zip({**EPUB, "O/b.opf": book}))
+    assert outline(tmp_path / "x.epub") == [("One\n\nFirst page.", "One", None), ("Two\n\nSecond page.", "Two", None)]
+
+
 def test_rst_neither_includes_nor_runs(tmp_path):
     (tmp_path / "x.rst").write_text(RST)
     text = documents(tmp_path / "x.rst")[0].document.text
@@ -546,6 +552,7 @@ ENDLESS = {
     "escapes.txt": "words " + "\x1b]" * 100_000 + "\x9d" * 100_000,
     "openings.txt": "words " + "\x1b[" * 100_000 + "\x1bP" * 100_000,
     "letters.txt": "a" * 300_000 + "\u0301" * 100_000,
+    "columns.tsv": "name\t" * 300_000 + "\n" + "word\n" * 5_000,
     "deep.jsonl": '{"id": "1", "text": ' + "[" * 200_000 + "\n" + '{"id": "2", "title": "", "text": "words"}\n',
 }
 

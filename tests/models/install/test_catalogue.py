@@ -78,7 +78,10 @@ def test_folders_and_gguf_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "Big.Q4.GGUF").write_bytes(b"GGUF")
     monkeypatch.chdir(tmp_path)
     assert resolve(str(folder)).path == folder
-    assert resolve("owner/model").kind == "folder"  # what stands here wins over a hub name
+    assert resolve("./owner/model").kind == "folder"
+    with pytest.raises(UsageError, match="may be a model of the hub") as caught:
+        resolve("owner/model")  # a folder must not stand in for a model that the user's settings name
+    assert "./owner/model" in caught.value.hint
     found = resolve("./Big.Q4.GGUF")
     assert (found.kind, found.id, found.path) == ("gguf", "Big.Q4", tmp_path / "Big.Q4.GGUF")
     assert found.local

@@ -158,3 +158,20 @@ def test_the_doctor_says_what_is_damaged_and_what_helps(
     assert run(["doctor", "--json"]) == 1
     found, *_ = told()
     assert "mindchat models pull smollm2-135m" in found
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", [MARKER, "tokenizer.json", "model.safetensors", "config.json"])
+def test_a_pipe_in_a_model_folder_keeps_nobody_waiting(folder: Path, name: str) -> None:
+    """Whoever opened it would wait for a writer for ever."""
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    assert (read_manifest(folder) is None) is (name != "tokenizer.json")
+    with pytest.raises(ResourceError, match="is no file"):
+        require_sound(folder, "tiny")
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"format":' * 50_000 + "1" + "}" * 50_000])
+def test_a_marker_that_is_nested_deeply_is_none(folder: Path, text: str) -> None:
+    (folder / MARKER).write_text(text)
+    assert read_manifest(folder) is None

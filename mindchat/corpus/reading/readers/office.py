@@ -174,18 +174,19 @@ def _protected(archive: zipfile.ZipFile) -> set[str]:
 
 
 def _spine(package: Any, place: str) -> list[str]:
-    """Archive names of the book's pages in reading order."""
+    """Archive names of the book's pages in reading order, each once."""
     items = {
         item.get("id"): item.get("href")
         for item in package.xpath("//*[local-name()='manifest']/*[local-name()='item']")
     }
     order = [str(ref) for ref in package.xpath("//*[local-name()='spine']/*[local-name()='itemref']/@idref")]
     folder = posixpath.dirname(place)
-    return [
+    named = (
         posixpath.normpath(posixpath.join(folder, unquote(items[ref].partition("#")[0])))
         for ref in order
         if items.get(ref)
-    ]
+    )
+    return list(dict.fromkeys(named))
 
 
 def _first(root: Any, expression: str) -> str:

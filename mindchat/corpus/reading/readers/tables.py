@@ -63,8 +63,8 @@ def _delimiter(text: str, suffix: str) -> str:
 
 
 def named_row(names: Sequence[str], row: Sequence[str]) -> str:
-    """The cells that are not empty, each after its column's name."""
-    pairs = itertools.zip_longest(names, row, fillvalue="")
+    """The cells that are not empty, each after its column's name; names beyond the row cost nothing."""
+    pairs = itertools.zip_longest(names[: len(row)], row, fillvalue="")
     return "; ".join(f"{name}: {cell.strip()}" if name else cell.strip() for name, cell in pairs if cell.strip())
 
 

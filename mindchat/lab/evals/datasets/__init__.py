@@ -16,6 +16,7 @@ import msgspec
 from mindchat.errors import UsageError
 from mindchat.lab.evals.examples import Item
 from mindchat.plugins import Table, resolve
+from mindchat.text.foreign_json import decode_json
 
 Load = Callable[[Sequence[Mapping[str, Any]], Path], Iterator[Item]]
 
@@ -57,7 +58,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 def _decode(body: bytes, path: Path, line: int, kind: Any) -> Any:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decode_json(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         where = f"{path}:{line}" if line else str(path)
         raise UsageError(

@@ -20,6 +20,7 @@ from mindchat.errors import UsageError
 from mindchat.lab.evals.datasets import require_label
 from mindchat.lab.evals.examples import Example, Gold, Item, Source, Support, passage_id
 from mindchat.text.clean import clean, clean_line
+from mindchat.text.foreign_json import decode_json
 
 DATASET = "iirc"
 ARTICLES = "context_articles.json"
@@ -67,9 +68,7 @@ def _articles(path: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
     try:
-        return {
-            title.lower(): text for title, text in msgspec.json.decode(file.read_bytes(), type=dict[str, str]).items()
-        }
+        return {title.lower(): text for title, text in decode_json(file.read_bytes(), type=dict[str, str]).items()}
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(
             f"{file} is not the article file of IIRC: {error}.", "Remove it, or restore the official one."

@@ -18,6 +18,7 @@ from mindchat.errors import UsageError
 from mindchat.lab.evals.datasets import require_label
 from mindchat.lab.evals.examples import Example, Gold, Item, Source, Support, passage_id
 from mindchat.text.clean import clean, clean_line
+from mindchat.text.foreign_json import decode_json
 
 DATASET = "strategyqa"
 
@@ -52,7 +53,7 @@ def _paragraphs(path: Path) -> dict[str, Mapping[str, Any]]:
     found: dict[str, Mapping[str, Any]] = {}
     for file in sorted(path.parent.glob("*paragraphs.json")):
         try:
-            found.update(msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, Any]]))
+            found.update(decode_json(file.read_bytes(), type=dict[str, dict[str, Any]]))
         except (OSError, msgspec.DecodeError) as error:
             raise UsageError(
                 f"{file} is not a paragraph file: {error}.", "Remove it, or restore the official one."

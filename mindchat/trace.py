@@ -228,6 +228,16 @@ def _hop(trace: Trace, **changes: Any) -> Trace:
     return replace(trace, hops=(*hops[:-1], replace(hops[-1], **changes)))
 
 
+def _slot(trace: Trace, slot: Filled) -> Trace:
+    """A filled slot stands at the hop that brought its passage."""
+    at = next((n for n, hop in enumerate(trace.hops) if any(p.id == slot.passage for p in hop.passages)), -1)
+    hops = tuple(
+        replace(hop, slots=(*hop.slots, slot)) if n == at % max(1, len(trace.hops)) else hop
+        for n, hop in enumerate(trace.hops)
+    )
+    return replace(trace, hops=hops, slots=(*trace.slots, slot))
+
+
 def _sentence(trace: Trace, **changes: Any) -> Trace:
     if not trace.sentences:
         return trace
@@ -323,10 +333,7 @@ def fold(trace: Trace, event: Event) -> Trace:
         case ev.EvidenceChosen():
             return replace(trace, evidence=event)
         case ev.SlotFilled():
-            return replace(
-                _hop(trace, slots=(*trace.hops[-1].slots, event.slot)) if trace.hops else trace,
-                slots=(*trace.slots, event.slot),
-            )
+            return _slot(trace, event.slot)
         case ev.FactsLearned():
             return replace(trace, learned=(*trace.learned, *event.learned), refused=(*trace.refused, *event.refused))
         case ev.FactsWithdrawn():

@@ -19,7 +19,7 @@ from mindchat.pace import Forecast
 from mindchat.trace import Trace
 from mindchat.tui.bridge import EventsArrived, SessionView, StartFailed, failure
 from mindchat.tui.widgets.status import Status, painted_now
-from mindchat.values import Absent, Answer, Token
+from mindchat.values import Absent, Answer, Filled, Span, Token
 
 
 async def test_all_panes_fill_while_the_turn_runs(stage: Any, fakes: Any) -> None:
@@ -324,3 +324,14 @@ async def test_a_long_question_is_announced_before_it_is_asked(stage: Any, fakes
         s.session.expected = Forecast(200, 40, 7.0)
         await s.until(lambda: not s.chat.busy)
         await s.until(lambda: "ready" in s.text() and "about" not in s.text().splitlines()[-2])
+
+
+async def test_a_relation_that_was_read_stands_in_the_hops(stage: Any, fakes: Any) -> None:
+    source = fakes.PASSAGES[0]
+    place = (source.id, source.document, source.start, source.start + 1, Span(source.start, source.end))
+    slot = Filled("Jean [b]Bretagne", "father", "father", "Charles", *place, "memory", 0.9)
+    news = fakes.turn()
+    news.insert(-1, ev.SlotFilled(slot, 1))
+    async with stage(script=lambda _: news) as s:
+        await s.answer(fakes.QUESTION)
+        assert "Jean [b]Bretagne – father: Charles  from memory" in s.pane("hops")

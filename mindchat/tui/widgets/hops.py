@@ -11,7 +11,7 @@ from textual.content import Content
 from mindchat.trace import HopView, SentenceView, found_words
 from mindchat.tui.drawable import ACCENT, BAD, FAINT, GOOD, MUTED, STRUCK, TITLE, WARN, bar, block, line, lines, short
 from mindchat.tui.widgets.pane import Pane
-from mindchat.values import Fact, Passage, Sifted
+from mindchat.values import Fact, Filled, Passage, Sifted
 
 LABEL = 9
 """Cells of the left column."""
@@ -74,6 +74,12 @@ def painted_fact(fact: Fact) -> Content:
     )
 
 
+def painted_slot(slot: Filled) -> Content:
+    """A relation that was read from a sentence, and who read it."""
+    by = {"pattern": "", "memory": "  from memory", "model": "  by the model"}[slot.by]
+    return line(" " * LABEL, ("✓ ", GOOD), f"{slot.subject} – {slot.phrase}: ", (slot.value, "bold"), (by, FAINT))
+
+
 def painted_hop(hop: HopView, withdrawn: SentenceView | None, width: int) -> Content:
     """All of one hop."""
     rows = [painted_title(hop)]
@@ -123,6 +129,8 @@ def painted_hop(hop: HopView, withdrawn: SentenceView | None, width: int) -> Con
             rows.append(painted_passage(passage, best, width))
             if why := found_words(passage, hop.passages):
                 rows.append(row("", (why, FAINT)))
+    if hop.slots:
+        rows += [row("read", ("from its sentences", MUTED)), *map(painted_slot, hop.slots)]
     return lines(rows)
 
 
@@ -135,7 +143,7 @@ class Hops(Pane):
     HELP = """\
 # Hops
 One block for each retrieval: the word that triggered it, what was withdrawn, the entities the filter kept (✓) and dropped (✗) with their
-confidence, the sub-query, what memory knew, and the passages found with their scores.
+confidence, the sub-query, what memory knew, the passages found with their scores, and the relations that were read from their sentences.
 """
 
     def painted(self) -> Content | None:

@@ -133,6 +133,8 @@ def _terms(words: str, known: Shapes, depth: int) -> Iterator[Term]:
 def _name(words: str, known: Shapes) -> Name | None:
     """The name in some words; None if they are none. Stricter than memory's slots: what is no name is followed nowhere."""
     text, hint = bare_subject(words)
+    if text[:1].islower() and any(map(str.isupper, text)) and text.split()[0].strip(",'’") not in known.small:
+        return None
     lower = _LOWER.findall(text)
     other = [word for word in lower if word not in known.small]
     phrase = len(other) * 2 > len(text.split()) or any(word in known.never for word in lower)

@@ -74,6 +74,7 @@ class Stating:
         self.married = _last(data["married"])
         self.back = frozenset(data["back"].split())
         """Words after which a sentence speaks of the subject again."""
+        self.whose = re.compile(rf"(?<![\w-]){data['whose']} $", re.IGNORECASE)
 
     def elsewhere(self, before: str, subject: str, which: re.Pattern[str] | None) -> bool:
         """Whether a sentence, as far as it goes, has turned to somebody else than its subject."""
@@ -136,11 +137,12 @@ def _matches(stated: Relation, sentence: str, subject: str, how: Stating) -> Ite
     """Each pattern's match in a sentence, unless the sentence speaks of somebody else there."""
     plain = sentence[:1].lower() + sentence[1:]  # "Directed by …" at its beginning
     for order, pattern in enumerate(stated.patterns):
-        for match in pattern.finditer(plain) if pattern.search(plain) else pattern.finditer(sentence):
+        for match in pattern.finditer(sentence if pattern.search(sentence) else plain):
             before = sentence[: match.start()]
+            theirs = how.whose.search(before) is None
             turned = (
-                (stated.own and how.elsewhere(before, subject, how.relative))
-                or (stated.parent and how.elsewhere(before, subject, how.married))
+                (theirs and stated.own and how.elsewhere(before, subject, how.relative))
+                or (theirs and stated.parent and how.elsewhere(before, subject, how.married))
                 or how.elsewhere(before, subject, stated.not_after)
             )
             if not turned:

@@ -65,6 +65,7 @@ COMPARISONS = {
     "Which band was formed first, Blue Sky or The Red Door?": "least inception: Blue Sky | The Red Door",
     "Which film has the director who was born later, Dawn or Dusk?": f"most date_of_birth: {DIRECTED}",
     "Which film whose director is younger, Dawn or Dusk?": f"most date_of_birth: {DIRECTED}",
+    "Which film has the older director, Dawn or Dusk?": f"least date_of_birth: {DIRECTED}",
     "Which film has the director died first, No, No, Ann or Dusk?": (
         "least date_of_death: director < No, No, Ann | director < Dusk"
     ),

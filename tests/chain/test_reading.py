@@ -16,6 +16,10 @@ STATED = [
     ("director", "Dawn", "Dawn is a 1931 German film directed by Ada Stone and starring Ben Frost.", "Ada Stone"),
     ("director", "Dawn", "Dawn is a film. Directed by the Polish film-maker Ada Stone, it won a prize.", "Ada Stone"),
     ("director", "Dawn", "Dawn is a film by Quebec film director Denys Marchand.", "Denys Marchand"),
+    ("director", "Dawn", "Dawn is a comedy. Ada Stone, its director, was past sixty.", "Ada Stone"),
+    ("publication_date", "Dawn", "Dawn, a drama of 1948, opens a trilogy.", "1948"),
+    ("father", "Anna", "His mother was Maria of Lund, and his father was Karl of Holm.", "Karl of Holm"),
+    ("mother", "Anna", "Anna was a queen. Maria of Lund was her mother and Duke Karl her father.", "Maria of Lund"),
     ("composer", "Dawn", "Dawn is a film. The music was composed by Ivo Petrov.", "Ivo Petrov"),
     (
         "performer",

@@ -60,6 +60,8 @@ class ChatScreen(Screen[None]):
         self.slash = Slash(self)
         self._loading = Trace()
         self._newest: int | None = None
+        self._replied = 0
+        """Number of the newest command that has ended; what was asked before it is over."""
         self._command, self._since, self._broken = "", 0.0, ""
         self._hiding = 0
         """How many /incognito were typed and have not ended."""
@@ -251,12 +253,19 @@ class ChatScreen(Screen[None]):
             await self._show_history()
 
     async def clear(self, *, session: bool) -> None:
-        """Empty the transcript; with `session`, panes and turns too (late news of old turns is dropped)."""
-        await self.query_one("#flow").remove_children(".turn, .note")
+        """Empty the transcript; with `session`, panes and turns too (late news of old turns is dropped).
+
+        Questions that were asked after the command stay: commands queue behind turns, the screen does not.
+        """
+        later = {turn: view for turn, view in self.turns.items() if turn > self._replied}
+        for child in list(self.query_one("#flow").query(".turn, .note")):
+            if child not in later.values():
+                await child.remove()
         if session:
-            self.turns, self.notes, self._newest, self._past = {}, {}, None, None
+            self.turns, self.notes, self._past = later, {}, None
+            self._newest = max(later, default=None)
             self.show_panes(Trace())
-            self.query_one(Welcome).display = True
+            self.query_one(Welcome).display = not later
         self._say_status()
 
     async def on_told(self, event: Told) -> None:
@@ -311,6 +320,7 @@ class ChatScreen(Screen[None]):
             self._command = ""
             self.notes.pop(event.job, None)
             self._ended(Trace())
+            self._replied = max(self._replied, event.job)
             await self.slash.act(event.name, reply)
         self._say_status()
 

@@ -29,6 +29,7 @@ from mindchat.errors import IndexLockedError
 from mindchat.paths import private
 from mindchat.ports import Cancel, Encoder
 from mindchat.storage.atomic import write_atomic
+from mindchat.text.foreign_json import decode_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -216,7 +217,7 @@ def _stopped(folder: Path, cancel: Cancel) -> bool:
 def read_note(folder: Path) -> Note | None:
     """Who encodes, and how far it is; None if nobody does."""
     try:
-        return msgspec.json.decode((folder / "encode.json").read_bytes(), type=Note)
+        return decode_json((folder / "encode.json").read_bytes(), Note)
     except (OSError, msgspec.DecodeError):
         return None
 

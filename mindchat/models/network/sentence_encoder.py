@@ -8,7 +8,6 @@ that sentence-transformers writes beside it. Several threads may call; one works
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from mindchat.errors import ModelMissingError
 from mindchat.models.install import damage
 from mindchat.models.install.hub import POOLING
 from mindchat.models.install.manifest import flat
+from mindchat.text.foreign_json import decode_json
 
 BATCH = 32
 """Texts read together, those of like length: padding costs as much as words."""
@@ -114,7 +114,11 @@ def _prompts(folder: Path) -> dict[str, str]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = decode_json(file.read_bytes())
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise ModelMissingError(
+            f"{file.name} of the encoder cannot be read: {error}.", "Fetch the encoder again: mindchat models pull."
+        ) from error
     return found if isinstance(found, dict) else {}

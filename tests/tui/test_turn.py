@@ -335,3 +335,13 @@ async def test_a_relation_that_was_read_stands_in_the_hops(stage: Any, fakes: An
     async with stage(script=lambda _: news) as s:
         await s.answer(fakes.QUESTION)
         assert "Jean [b]Bretagne – father: Charles  from memory" in s.pane("hops")
+
+
+async def test_an_answer_that_no_model_wrote_has_no_uncertainty(stage: Any, fakes: Any) -> None:
+    source = fakes.PASSAGES[0]
+    place = (source.id, source.document, source.start, source.start + 1, Span(source.start, source.end))
+    slot = Filled("Jean", "father", "father", "Charles", *place, "pattern", 0.9)
+    started, end = fakes.turn()[0], fakes.turn()[-1]
+    async with stage(script=lambda _: [started, ev.SlotFilled(slot, 1), end]) as s:
+        await s.answer(fakes.QUESTION)
+        assert "No model wrote it" in " ".join(s.pane("uncertainty").split())

@@ -22,6 +22,7 @@ from mindchat.values import Token, WordScore
 NEAR = 0.5
 """Share of θ from which a word is pointed out."""
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
+READ = "This answer was read from sentences of your documents. No model wrote it, so no word of it was measured."
 CERTAIN = 3.0
 """Entropy (nats) drawn as a full cell while a sentence is not judged yet."""
 
@@ -185,7 +186,7 @@ The answer's words stand last, by entropy alone: no policy judges them.
         """Sparkline, the chosen word, sentences, the draft."""
         trace = self.trace
         if not (trace.sentences or trace.drafting or trace.answer_tokens):
-            return None
+            return line((READ, FAINT)) if trace.slots and trace.answer is not None else None
         rows: list[Content] = []
         if scores := turn_scores(trace):
             rows.append(

@@ -81,6 +81,15 @@ def test_the_gate_is_that_of_all_learning(world: World, text: str, reason: str) 
     assert world.memory().keep(filled(passage, "director"), passage, 1) == reason
 
 
+def test_who_plays_an_instrument_plays_no_part(world: World) -> None:
+    text = "Harry Cole, who composed songs and played the piano, was born in Lund."
+    passage = only(world, "cole.txt", text, "Harry Cole")
+    assert isinstance(world.memory().keep(filled(passage, "place_of_birth"), passage, 1), FactLearned)
+    text = "Harry Cole, who played the king in many films, was born in Lund."
+    passage = only(world, "king.txt", text, "Harry Cole")
+    assert world.memory().keep(filled(passage, "place_of_birth"), passage, 1) == "hedged"
+
+
 def test_a_parent_is_not_stored_the_wrong_way_round(world: World) -> None:
     passage = only(world, "person.txt", PERSON, "Xawery Żuławski")
     memory: FactMemory = world.memory()

@@ -33,7 +33,8 @@ _HEDGE = (
     r"|\bsome sources\b|\baccording to some\b|\bunclear\b|\bunknown\b"
 )
 _FICTION = (
-    r"\bplay(?:s|ed|ing)? (?:a|an|the|by)\b|\bin the"
+    r"\bplay(?:s|ed|ing)? (?:a|an|the|by)\b"
+    r"(?! (?:piano|guitar|violin|viola|cello|drums?|bass|trumpet|organ|harp|flute|clarinet|saxophone|banjo|fiddle)\b)|\bin the"
     r" (?:film|novel|movie|play|series|story)\b|\bfictional\b|\bcharacter\b|\bportray"
 )
 _MAY = re.compile(r"\bmay\b(?! \d)(?!,? \d)")

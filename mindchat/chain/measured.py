@@ -1,6 +1,6 @@
 """How often a reading by patterns is right, as measured.
 
-Owns: confidence of a relation and of a plan. Does not own: the measurement (`mindchat eval readings`), which wrote
+Owns: confidence of a relation and of a plan. Does not own: the measurement (lab.evals.reading_counts), which wrote
 measured.json from development rows that no pattern was written for.
 """
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mindchat.chain.naming import bearers, gender
+from mindchat.chain.naming import bearers, gender, told_of
 from mindchat.chain.parse import LIFESPAN
 from mindchat.chain.plan import Comparison, Name, Plan, Sameness, Step, Term
 from mindchat.chain.reading import Reading, read
@@ -124,14 +124,14 @@ class _Way:
             before = yield from self.value(step.of)
             name, hint, told, roles = before.value, "", before.subject, predicates()[step.of.relation].nouns
         kind = KINDS.get(step.relation, "")
-        here = bool(bearers(name, self.pool, hint, told, kind, self.code, roles))
+        here = bool(self.about(name, hint, told, kind, roles))
         supplied = yield Wanted(name, step.relation, here)
         self.add(supplied.passages)
         for fact in supplied.facts:
             source = next((p for p in self.pool if p.id == fact.passage), None)
             if source is not None and (at := source.text.find(fact.object)) >= 0:
                 return self.found(_stated(name, step.relation, source, _remembered(source, fact, at), fact))
-        about = bearers(name, self.pool, hint, told, kind, self.code, roles)
+        about = self.about(name, hint, told, kind, roles)
         for passage, reading in (yield from self.readings(step, name, about)):
             return self.found(_stated(name, step.relation, passage, reading))
         if about:
@@ -170,6 +170,11 @@ class _Way:
             if of == wanted or (not of and number < len(found)):
                 kept.append((not of, (p, r)))
         return [pair for _, pair in sorted(kept, key=lambda item: item[0])]
+
+    def about(self, name: str, hint: str, told: str, kind: str, roles: Sequence[str]) -> list[Passage]:
+        """The passages about a name; where there is none, what others tell of it."""
+        borne = bearers(name, self.pool, hint, told, kind, self.code, roles)
+        return borne or told_of(name, self.pool, self.code)
 
     def gender(self, name: str, told: str) -> str:
         """Of whom a name means, as far as the passages at hand tell."""

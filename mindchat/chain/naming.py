@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from mindchat.chain.reading import stating
 from mindchat.text.folding import fold, norm, split_title
 from mindchat.values import Passage
@@ -19,6 +21,8 @@ _OPENING = 160
 """Characters that say what a passage is about."""
 _SOME = 600
 """Characters of a passage in which its pronouns are counted."""
+_FULL = 2
+"""Words of a name that can be told of in another's text: a single word is too often something else."""
 EXACT, ALIKE = 3.0, 1.0
 
 
@@ -113,6 +117,40 @@ def _opens(name: str, passage: Passage) -> float:
     """A text that begins with the full name is about it, whatever its title: "Marta Lindqvist (born 1931) was …"."""
     wanted = norm(name)
     return ALIKE if len(wanted.split()) > 1 and norm(passage.text[: len(name) + 8]).startswith(wanted) else 0.0
+
+
+def told_of(name: str, pool: Sequence[Passage], code: str = "en") -> list[Passage]:
+    """Where a text that is about something else tells of a name: from a sentence that begins with the full name to the
+    last one after it that begins with a pronoun. Only if one document does; the first such stretch of a passage stands for it.
+    """
+    how, wanted = stating(code), norm(name)
+    if how is None or len(wanted.split()) < _FULL:
+        return []
+    found: list[Passage] = []
+    for passage in pool:
+        spans = how.words.sentence_spans(passage.text)
+        for at, span in enumerate(spans):
+            if not f"{norm(passage.text[span.start : span.end])} ".startswith(f"{wanted} "):
+                continue
+            end = span.end
+            for after in spans[at + 1 :]:
+                first = _WORD.search(fold(passage.text[after.start : after.end]))
+                if first is None or first[0] not in how.pronouns:
+                    break
+                end = after.end
+            found.append(
+                replace(
+                    passage,
+                    title=name,
+                    heading="",
+                    text=passage.text[span.start : end],
+                    start=passage.start + span.start,
+                    end=passage.start + end,
+                    shown=(),
+                )
+            )
+            break
+    return found if len({passage.document for passage in found}) == 1 else []
 
 
 def gender(name: str, passages: Sequence[Passage], code: str = "en") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from mindchat.chain.follow import Followed, Supplied, Unread, Wanted, follow
-from mindchat.chain.naming import bearers, gender, likeness
+from mindchat.chain.naming import bearers, gender, likeness, told_of
 from mindchat.chain.parse import parse
 from mindchat.chain.reading import Reading
 from mindchat.values import Fact, Passage, Span
@@ -169,3 +169,38 @@ def test_gender() -> None:
     assert gender("Joy Hale", (JOY,)) == "female"
     assert gender("Karl Berg", (KARL,)) == "male"
     assert gender("Karl Berg", ()) == ""
+
+
+NOTES = passage(
+    "n",
+    "# People\n\nMarta Lindqvist was born in Uppsala in 1931. She died in Lund. Per Holm was born in Rome.",
+    "People",
+    start=100,
+)
+
+
+def test_a_note_about_several_people_tells_of_each() -> None:
+    (told,) = told_of("Marta Lindqvist", (NOTES,))
+    assert told.text == "Marta Lindqvist was born in Uppsala in 1931. She died in Lund."
+    assert NOTES.text[told.start - NOTES.start : told.end - NOTES.start] == told.text
+    assert told_of("Marta", (NOTES,)) == []
+    assert told_of("Marta Lindqvist", (NOTES, passage("m", NOTES.text, "Others"))) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("Where was Marta Lindqvist born?", "Uppsala"),
+        ("Where did Marta Lindqvist die?", "Lund"),
+        ("Where was Per Holm born?", "Rome"),
+    ],
+)
+def test_it_is_read_there_and_cited_at_its_place_in_the_document(question: str, value: str) -> None:
+    end, _ = found(question, (NOTES,))
+    assert end.answer == value
+    (step,) = end.steps
+    assert NOTES.text[step.start - NOTES.start : step.end - NOTES.start] == value
+
+
+def test_what_is_told_of_another_is_not_taken() -> None:
+    assert found("Where did Per Holm die?", (NOTES,))[0].answer == ""

@@ -125,6 +125,10 @@ def line(event: Event) -> str:
         data["type"] == "EvidenceChosen" and data["answerable"]
     ):  # the numbers are those of the shipped fit, which has tests of its own
         data["answerable"] = {"enough": data["answerable"]["enough"]}
+    if data["type"] == "SlotFilled":  # so are these
+        del data["slot"]["confidence"]
+    if data["type"] == "AnswerReady" and data["answer"]["trust"]:
+        data["answer"]["trust"] = "known"
     if data["type"] == "TokenDrafted":
         data = {"type": data["type"], "channel": data["channel"], "text": data["token"]["text"]}
     return json.dumps(data, ensure_ascii=False)

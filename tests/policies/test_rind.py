@@ -172,7 +172,9 @@ def recomputed(verdict: Verdict) -> tuple[float, list[float]]:
 
 cells = st.lists(
     st.tuples(
-        st.sampled_from([" Lang", " the", " Vienna", ".", " 1890", " film", ","]), st.floats(0, 12), st.floats(0, 1)
+        st.sampled_from([" Lang", " the", " Vienna", ".", " 1890", " film", ","]),
+        st.floats(0, 12),
+        st.floats(0, 1, allow_subnormal=False),
     ),
     min_size=1,
     max_size=30,

@@ -257,7 +257,8 @@ class ChatScreen(Screen[None]):
 
         Questions that were asked after the command stay: commands queue behind turns, the screen does not.
         """
-        later = {turn: view for turn, view in self.turns.items() if turn > self._replied}
+        open_ = ("waiting", "running")
+        later = {n: view for n, view in self.turns.items() if n > self._replied and view.trace.state in open_}
         for child in list(self.query_one("#flow").query(".turn, .note")):
             if child not in later.values():
                 await child.remove()

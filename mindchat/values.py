@@ -515,8 +515,8 @@ class Trust(Struct, frozen=True):
 
     p: float
     """0..1."""
-    auroc: float
-    """0..1: how well p tells right answers from wrong ones."""
+    auroc: float | None
+    """0..1: how well p tells right answers from wrong ones; None where one number stands for all of them."""
     n: int
     """Questions of the fit."""
 

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from mindchat.values import Trust
 
+WITH_MODEL = "chain with the model"
+FEW = 5
 _FILE = Path(__file__).with_name("measured.json")
 
 
@@ -37,7 +39,6 @@ class Measured(Struct, frozen=True, kw_only=True):
     relations: dict[str, Count]
     plans: dict[str, Count]
     """By the answer's way: chain, comparison, sameness."""
-    auroc: dict[str, float] = {}
 
 
 @cache
@@ -47,19 +48,16 @@ def measured() -> Measured:
 
 
 def confidence(relation: str, by_model: bool = False) -> float:
-    """0..1; of a relation that the rows do not have, that of all together, less its own doubt; of the model's readings
-    half.
+    """0..1. A relation with fewer than FEW measured readings counts as the worst of those with more; what a model read
+    counts as the answers with such a slot did.
     """
     if by_model:
-        return 0.5
-    known = measured().relations
-    if relation in known and known[relation].read >= 5:
-        return known[relation].share
-    read = sum(count.read for count in known.values())
-    return Count(sum(count.right for count in known.values()), read).share - 0.1 if read else 0.5
+        return measured().plans[WITH_MODEL].share
+    counted = {name: count.share for name, count in measured().relations.items() if count.read >= FEW}
+    return counted.get(relation, min(counted.values()))
 
 
 def trust(how: str) -> Trust | None:
     """How often answers that were followed to their end are right; None where it was not measured."""
     count = measured().plans.get(how)
-    return Trust(count.share, measured().auroc.get(how, 0.0), count.read) if count is not None and count.read else None
+    return Trust(count.share, None, count.read) if count is not None and count.read else None

@@ -8,6 +8,7 @@ would have, with what was found.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from mindchat import events as ev
 from mindchat.chain.follow import Followed, Stated, Supplied, Unread, Wanted, follow
-from mindchat.chain.measured import confidence, trust
+from mindchat.chain.measured import WITH_MODEL, confidence, trust
 from mindchat.chain.parse import parse
 from mindchat.chain.plan import Plan
 from mindchat.chain.reading import Reading
@@ -31,6 +32,7 @@ from mindchat.values import Answer, Citation, Filled, Found, Passage, Query, Rec
 if TYPE_CHECKING:
     from mindchat.engine.turn import Turn
 
+_log = logging.getLogger(__name__)
 _Supplier = Callable[[Wanted | Unread], Generator[Event, None, Supplied]]
 POLAR = {"yes": "Yes.", "no": "No."}
 
@@ -61,13 +63,20 @@ def answered(turn: Turn) -> Generator[Event, None, Answer | None]:
         if followed.answer:
             return (yield from _answer(turn, supply, followed))
         best = best if best is not None and len(best.steps) >= len(followed.steps) else followed
-    if best is not None and best.open is not None and best.open[1]:
-        subject, relation = best.open
-        phrase = predicates()[relation].phrase if relation in predicates() else relation
+    if best is not None:
         for stated in best.steps:  # what was read is known all the same
             yield from _tell(supply, stated)
-        yield ev.Notice(f"chain: no sentence states {clean_line(f'{subject} – {phrase}', 120)}.")
+        yield ev.Notice(_unanswered(best))
     return None
+
+
+def _unanswered(followed: Followed) -> str:
+    """Why a plan gives no answer, for people."""
+    if followed.open is None:
+        return "chain: what was read does not tell the two apart."
+    subject, relation = followed.open
+    phrase = predicates()[relation].phrase if relation in predicates() else relation
+    return f"chain: no sentence states {clean_line(f'{subject} – {phrase}', 120)}."
 
 
 def _plans(turn: Turn) -> tuple[Plan, ...]:
@@ -84,6 +93,7 @@ class _Supply:
         self.given: dict[tuple[str, str], Supplied] = {}
         self.read: dict[tuple[str, str], tuple[Passage, Reading] | None] = {}
         self.filled: list[Filled] = []
+        self.learned = 0
 
     def from_memory(self, wanted: Wanted | Unread) -> Generator[Event, None, Supplied]:
         """What memory says of a slot; no event, since nothing is decided yet."""
@@ -183,10 +193,19 @@ def _tell(supply: _Supply, stated: Stated) -> Generator[Event, None, None]:
         or turn.config.memory.mode != "on"
     ):
         return
-    kept = memory.keep(slot, stated.passage, turn.hop.number)
+    if supply.learned >= turn.config.memory.per_turn:
+        yield ev.FactsLearned((), (("quota", 1),))
+        return
+    try:
+        kept = memory.keep(slot, stated.passage, turn.hop.number)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong while keeping a fact must not take the answer away
+        _log.exception("keeping a slot failed")
+        yield ev.Notice(f"Memory could not be updated: {error}", "warning")
+        return
     if isinstance(kept, str):
         yield ev.FactsLearned((), ((kept, 1),))
     else:
+        supply.learned += kept.new
         yield ev.FactsLearned((kept,))
 
 
@@ -236,9 +255,11 @@ def _answer(turn: Turn, supply: _Supply, followed: Followed) -> Generator[Event,
             ]
         )
     yield ev.DraftAccepted(text, "answer", 0)
-    asked = any(slot.by == "model" for slot in slots)
-    why = f"read from {_sentences(len(citations))}, each cited; {'one by the model' if asked else 'no model was asked'}"
-    how = f"{followed.how} with the model" if asked else followed.how
+    asked = sum(slot.by == "model" for slot in slots)
+    read = len({(slot.document, slot.sentence) for slot in slots})
+    by = f"; the model read {asked} of {len(slots)} relations" if asked else ""
+    why = f"read from {_sentences(read)}, each value cited{by}"
+    how = WITH_MODEL if asked else followed.how
     return Answer(text, short, False, "sourced", tuple(citations), why, trust(how))
 
 

@@ -146,3 +146,42 @@ def test_every_query_of_a_chain_is_asked_once() -> None:
             return super().search(query, k)
 
     turn("Who is Fritz Lang's uncle?", ["nobody"], "layout.repeat=0", retriever=Counting(WORLD))
+
+
+def test_a_memory_that_fails_costs_no_answer() -> None:
+    class Broken(Keeping):
+        def keep(self, slot: Filled, passage: Passage, hop: int) -> FactLearned | str:
+            raise OSError("the disk is full")
+
+    events = turn(BORN, [], memory=Broken())
+    assert answer(events).short == "Vienna"
+    assert [note.level for note in of(events, ev.Notice) if "the disk is full" in note.text] == ["warning", "warning"]
+
+
+def test_a_turn_keeps_no_more_facts_than_its_quota() -> None:
+    memory = Keeping()
+    events = turn(BORN, [], "memory.per_turn=1", memory=memory)
+    assert [slot.value for slot, _ in memory.kept] == ["Fritz Lang"]
+    assert [event.refused for event in of(events, ev.FactsLearned)] == [(), (("quota", 1),)]
+
+
+def test_values_that_are_not_told_apart_are_said() -> None:
+    two = (
+        passage("1", "Ann Low (born 1950) is a singer.", "Ann Low"),
+        passage("2", "Bob Low (born 1950) is a singer.", "Bob Low"),
+    )
+    events = turn("Who is older, Ann Low or Bob Low?", ["Ann Low"], "layout.repeat=0", retriever=MemoryIndex(two))
+    assert "chain: what was read does not tell the two apart." in [note.text for note in of(events, ev.Notice)]
+    assert [slot.value for slot in fold_all(events).slots] == ["1950", "1950"]
+
+
+def test_the_reason_counts_sentences_and_what_the_model_read() -> None:
+    assert answer(turn(BORN, [])).why == "read from 2 sentences, each value cited"
+    odd = passage("p2", "Fritz Lang: the Vienna boy who made films.", "Fritz Lang")
+    events = turn(BORN, ["Vienna"], retriever=MemoryIndex((METROPOLIS, odd)))
+    assert answer(events).why == "read from 2 sentences, each value cited; the model read 1 of 2 relations"
+    life = passage("l", "Ann Low (1900 – 1980) was a singer.", "Ann Low")
+    short = passage("s", "Bob Low (1900 – 1920) was a singer.", "Bob Low")
+    events = turn("Who lived longer, Ann Low or Bob Low?", [], retriever=MemoryIndex((life, short)))
+    assert answer(events).short == "Ann Low"
+    assert answer(events).why == "read from 2 sentences, each value cited"

@@ -345,3 +345,7 @@ async def test_an_answer_that_no_model_wrote_has_no_uncertainty(stage: Any, fake
     async with stage(script=lambda _: [started, ev.SlotFilled(slot, 1), end]) as s:
         await s.answer(fakes.QUESTION)
         assert "No model wrote it" in " ".join(s.pane("uncertainty").split())
+    asked = ev.ModelAsked("slot", 1, 0, 1)
+    async with stage(script=lambda _: [started, asked, ev.SlotFilled(slot, 1), end]) as s:
+        await s.answer(fakes.QUESTION)
+        assert "No model wrote it" not in " ".join(s.pane("uncertainty").split())

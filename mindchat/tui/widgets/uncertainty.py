@@ -186,7 +186,8 @@ The answer's words stand last, by entropy alone: no policy judges them.
         """Sparkline, the chosen word, sentences, the draft."""
         trace = self.trace
         if not (trace.sentences or trace.drafting or trace.answer_tokens):
-            return line((READ, FAINT)) if trace.slots and trace.answer is not None else None
+            told = trace.answer is not None and not trace.answer.abstained
+            return line((READ, FAINT)) if trace.slots and told and not trace.calls else None
         rows: list[Content] = []
         if scores := turn_scores(trace):
             rows.append(
